@@ -1,0 +1,15 @@
+import { defineConfig } from 'vitest/config';
+
+/** The suite of `npm test`: everything that fits into ten minutes on two cores. */
+export default defineConfig({
+  test: {
+    root: new URL('..', import.meta.url).pathname,
+    include: ['**/*.test.ts'],
+    exclude: ['**/node_modules/**', '**/dist/**', '**/*.long.test.ts'],
+    pool: 'forks',
+    maxWorkers: 2,
+    testTimeout: 30_000,
+    hookTimeout: 30_000,
+    setupFiles: [new URL('./no-leaks.ts', import.meta.url).pathname],
+  },
+});
