@@ -4,12 +4,14 @@ import { defineConfig } from 'vitest/config';
 export default defineConfig({
   test: {
     root: new URL('..', import.meta.url).pathname,
-    include: ['**/*.test.ts'],
+    include: ['**/*.test.ts', '.config/**/*.test.ts'],
     exclude: ['**/node_modules/**', '**/dist/**', '**/*.long.test.ts'],
+    reporters: ['default', new URL('./closing-line.ts', import.meta.url).pathname],
     pool: 'forks',
     maxWorkers: 2,
     testTimeout: 30_000,
     hookTimeout: 30_000,
+    globalSetup: [new URL('./media-setup.ts', import.meta.url).pathname],
     setupFiles: [new URL('./no-leaks.ts', import.meta.url).pathname],
   },
 });

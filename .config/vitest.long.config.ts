@@ -6,10 +6,12 @@ export default defineConfig({
     root: new URL('..', import.meta.url).pathname,
     include: ['**/*.long.test.ts'],
     exclude: ['**/node_modules/**', '**/dist/**'],
+    reporters: ['default', new URL('./closing-line.ts', import.meta.url).pathname],
     pool: 'forks',
     maxWorkers: 2,
     testTimeout: 600_000,
     hookTimeout: 60_000,
+    globalSetup: [new URL('./media-setup.ts', import.meta.url).pathname],
     setupFiles: [new URL('./no-leaks.ts', import.meta.url).pathname],
   },
 });
