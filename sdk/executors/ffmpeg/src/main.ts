@@ -1,1 +1,234 @@
-export {};
+/**
+ * The executor process: finds ffmpeg, learns what it can do, and serves media sessions for the broker of this host until SIGTERM.
+ *
+ * Order of events: options → leftovers of a dead predecessor ended → guardian started → programs found → sandbox chosen → capabilities asked →
+ * registered. A program that vanishes at run time withdraws the tasks; they come back when it does. Nothing runs on import.
+ */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createExecutor, type Executor, redactLine, type TaskDefinition } from '@reelhost/sdk';
+import { pino } from 'pino';
+import { type FontSet, openFontSet } from './fonts.js';
+import { IDEMPOTENT_OPS, runMediaOp } from './media-task.js';
+import type { Services } from './ops/op-run.js';
+import { type ExecutorOptions, parseOptions, USAGE, UsageError } from './options.js';
+import { type Capabilities, probeCapabilities } from './probe/capabilities.js';
+import { findPrograms, type Programs, ProgramsMissing } from './probe/programs.js';
+import { childEnvironment } from './process/child-environment.js';
+import { createGuardian } from './process/guardian.js';
+import { ownerMarker, sweepOrphans } from './process/marker.js';
+import type { Sandbox } from './sandbox/sandbox.js';
+import { SandboxMissing, selectSandbox } from './sandbox/select.js';
+import { createTransport } from './transfer/transport.js';
+
+/** The tasks of this executor: one per job type of the remote protocol. */
+export const TASKS = ['reelbolt.video.compile.v1', 'reelbolt.video.analyze.extract.v1'] as const;
+
+const EXIT = { done: 0, unexpected: 1, usage: 2, config: 78 } as const;
+/** How long a running op may go on after SIGTERM before it is stopped. */
+const STOP_GRACE_MS = 10_000;
+/** How often a vanished program is looked for. */
+const LOOK_AGAIN_MS = 15_000;
+
+/**
+ * Runs the executor. `argv` is without node and script; the exit code is returned (see `--help` for options).
+ * 0 stopped by a signal, 1 unexpected, 2 usage, 78 no usable ffmpeg, or no sandbox where one is required.
+ */
+export async function run(argv: string[]): Promise<number> {
+  let options: ExecutorOptions | 'help';
+  try {
+    options = parseOptions(argv);
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error;
+    process.stderr.write(`${error.message}\n\n${USAGE}`);
+    return EXIT.usage;
+  }
+  if (options === 'help') {
+    process.stdout.write(USAGE);
+    return EXIT.done;
+  }
+  const log = createLog(options.logLevel);
+  const scratch = await mkdtemp(join(tmpdir(), 'reelhost-ffmpeg-'));
+  try {
+    return await serve(options, log, scratch);
+  } catch (error) {
+    if (error instanceof ProgramsMissing || error instanceof SandboxMissing) {
+      log.error({ event: 'executor.unusable', reason: error.name }, error.message);
+      return EXIT.config;
+    }
+    log.fatal({ event: 'executor.failed', error: String((error as Error).stack ?? error) }, (error as Error).message);
+    return EXIT.unexpected;
+  } finally {
+    await rm(scratch, { recursive: true, force: true });
+  }
+}
+
+type Log = ReturnType<typeof createLog>;
+
+/** JSON lines on stderr; every line is redacted as the very last step. */
+function createLog(level: ExecutorOptions['logLevel']) {
+  return pino(
+    { level, base: { name: 'ffmpeg', pid: process.pid } },
+    {
+      write(line: string) {
+        process.stderr.write(redactLine(line));
+      },
+    },
+  );
+}
+
+async function serve(options: ExecutorOptions, log: Log, scratch: string): Promise<number> {
+  const owner = ownerMarker();
+  let children = 0;
+  const nextMarker = (): string => `${owner}${(children += 1)}`;
+  const swept = sweepOrphans();
+  if (swept > 0) log.warn({ event: 'orphans.ended', count: swept }, 'ended processes a dead executor had left behind');
+  const guardian = createGuardian(owner);
+  await guardian.start();
+  const transport = createTransport(options.caFile === undefined ? {} : { caFile: options.caFile });
+  try {
+    const search = { ffmpeg: options.ffmpeg, ffprobe: options.ffprobe, variables: process.env, nextMarker };
+    const programs = await findPrograms(search);
+    for (const warning of programs.warnings) log.warn({ event: 'ffmpeg.old' }, warning);
+    const fonts = await openFontSet(scratch);
+    const environment = childEnvironment({
+      home: fonts.home,
+      temporary: fonts.home,
+      fontconfigFile: fonts.fontconfigFile,
+    });
+    const sandbox = await selectSandbox(options.sandbox, { programs, fonts, environment, scratch, nextMarker, log });
+    const capabilities = await probeCapabilities(programs, nextMarker);
+
+    const look: { lost: boolean } = { lost: false };
+    const services: Services = {
+      programs,
+      sandbox,
+      transport,
+      guardian,
+      nextMarker,
+      environment,
+      maxOutputBytes: options.maxOutputBytes,
+      sessionQuotaBytes: options.sessionQuotaBytes,
+      programLost(program, message) {
+        if (look.lost) return;
+        look.lost = true;
+        log.error({ event: 'ffmpeg.lost', program }, `${program} cannot be started any more: ${message}`);
+        for (const task of TASKS) executor.removeTask(task);
+      },
+    };
+    const define = (): TaskDefinition =>
+      taskDefinition(services, attributes(programs, sandbox, fonts, capabilities, options), log);
+    const executor: Executor = createExecutor({
+      socketPath: options.socketPath,
+      runtimeId: options.runtimeId,
+      maxConcurrency: options.concurrency,
+      software: 'reelhost-executor-ffmpeg/0.1.0',
+      onEvent: (event, fields) => log.debug({ event, ...fields }),
+      tasks: Object.fromEntries(TASKS.map((task) => [task, define()])),
+    });
+    const again = setInterval(() => {
+      if (!look.lost) return;
+      findPrograms(search).then(
+        (found) => {
+          services.programs = found;
+          look.lost = false;
+          log.info({ event: 'ffmpeg.back', ffmpegVersion: found.version });
+          for (const task of TASKS) executor.setTask(task, define());
+        },
+        () => undefined,
+      );
+    }, LOOK_AGAIN_MS);
+    try {
+      return await untilSignal(executor, log, () => {
+        log.info({
+          event: 'executor.ready',
+          ffmpegVersion: programs.version,
+          sandbox: sandbox.name,
+          fontsetVersion: fonts.version,
+          concurrency: options.concurrency,
+        });
+      });
+    } finally {
+      clearInterval(again);
+    }
+  } finally {
+    transport.close();
+    await guardian.stop();
+  }
+}
+
+function attributes(
+  programs: Programs,
+  sandbox: Sandbox,
+  fonts: FontSet,
+  capabilities: Capabilities,
+  options: ExecutorOptions,
+) {
+  return {
+    ffmpegVersion: programs.version,
+    fontsetVersion: fonts.version,
+    maxOutputBytes: options.maxOutputBytes,
+    container: 'none',
+    sandbox: sandbox.name,
+    encoders: capabilities.encoders,
+    filters: capabilities.filters,
+    hardwareEncoders: capabilities.hardwareEncoders,
+  };
+}
+
+function taskDefinition(services: Services, facts: ReturnType<typeof attributes>, log: Log): TaskDefinition {
+  return {
+    attributes: facts,
+    sessions: 'host',
+    idempotentOps: IDEMPOTENT_OPS,
+    async handler(args, context) {
+      const startedAt = performance.now();
+      const fields = {
+        op: String(args['op']).slice(0, 32),
+        jobId: context.jobId,
+        sessionId: context.sessionId,
+        task: context.task,
+      };
+      log.debug({ event: 'op.started', ...fields });
+      const settled = (code: string): void => {
+        log.info({ event: 'op.settled', ...fields, code, ms: Math.round(performance.now() - startedAt) });
+      };
+      try {
+        const result = await runMediaOp(args, context, services);
+        settled('ok');
+        return result as Record<string, string | number | boolean>;
+      } catch (error) {
+        settled((error as { code?: string }).code ?? 'internal_error');
+        throw error;
+      }
+    },
+  };
+}
+
+/** Resolves when a signal, or the broker's final refusal, has ended the executor. */
+async function untilSignal(executor: Executor, log: Log, onReady: () => void): Promise<number> {
+  let stopping: Promise<void> | undefined;
+  const stop = (signal: NodeJS.Signals): void => {
+    if (stopping) {
+      log.warn({ event: 'executor.forced', signal }, 'second signal: stopping now');
+      void executor.stop({ graceMs: 0 });
+      return;
+    }
+    log.info({ event: 'executor.stopping', signal });
+    stopping = executor.stop({ graceMs: STOP_GRACE_MS });
+  };
+  process.on('SIGTERM', stop);
+  process.on('SIGINT', stop);
+  try {
+    const started = executor.start();
+    started.catch(() => undefined);
+    void started.then(onReady, () => undefined);
+    await executor.finished;
+    await stopping;
+    return EXIT.done;
+  } finally {
+    process.off('SIGTERM', stop);
+    process.off('SIGINT', stop);
+  }
+}

@@ -84,7 +84,8 @@ export function alignEnd(bytes: Uint8Array): Uint8Array {
 export function relativePaths(text: string, roots: readonly string[]): string {
   let out = text;
   for (const root of [...roots].filter((each) => each.length > 1).sort((a, b) => b.length - a.length)) {
-    out = out.replaceAll(`${root}/`, '').replaceAll(root, '.');
+    const literal = root.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&');
+    out = out.replaceAll(`${root}/`, '').replace(new RegExp(`${literal}(?![\\w.-])`, 'g'), '.');
   }
   return out;
 }

@@ -1,0 +1,206 @@
+/**
+ * `ffmpeg` and `ffprobe`: the argv is validated, rebuilt, and run in the session directory behind the sandbox.
+ *
+ * Order of events: args → validator (files are looked at now, not when they were staged) → room on the disk → run, with the quota watched → outcome.
+ * A program that ends with an exit code is a result, whatever the code; an error is what stopped it from running to its own end, or a full disk.
+ */
+import { TaskError } from '@reelhost/sdk';
+import { z } from 'zod';
+import { checkArgv } from '../core/argv/check.js';
+import { durationFromArgv, durationFromInputs, InputDurations } from '../core/duration.js';
+import { alignEnd, alignStart, HeadBuffer, relativePaths, TailBuffer } from '../core/output-tail.js';
+import { ProgressMeter, ProgressParser } from '../core/progress.js';
+import { type ChildOutcome, runChild } from '../process/child.js';
+import { measure, type QuotaBreach, watchQuota } from '../session/disk-usage.js';
+import { sessionFiles } from '../session-files.js';
+import { abortReason, ENVELOPE_BYTES, MAX_INLINE_BYTES, type Op, type OpRun, parseArgs } from './op-run.js';
+
+/** How much of the log's end an answer carries, bytes. */
+export const STDERR_TAIL_BYTES = 16 * 1024;
+/** At most this many progress messages a second. */
+const REPORT_MS = 250;
+const MAX_TIMEOUT_SEC = 86_400;
+
+const mediaArgs = z.object({
+  argv: z.array(z.string()).min(1, 'expected at least one argument').max(4096),
+  timeoutSec: z.number().positive().max(MAX_TIMEOUT_SEC).optional(),
+});
+
+/** {argv, timeoutSec} → {exitCode, stderrTail, durationMs}. @throws TaskError argv_not_allowed, timeout, cancelled, disk_full, output_too_large. */
+export const ffmpeg: Op = async (args, run) => {
+  const { argv, timeoutSec } = parseArgs(mediaArgs, args);
+  const checked = validate('ffmpeg', argv, run);
+  const meter = new ProgressMeter('ffmpeg', checked.expectedDurationUs ?? durationFromArgv(argv));
+  const parser = new ProgressParser();
+  const inputs = new InputDurations();
+  const tail = new TailBuffer(STDERR_TAIL_BYTES);
+  let lastReport = Number.NEGATIVE_INFINITY;
+
+  const outcome = await runProgram('ffmpeg', checked.rebuild({ progress: true }), timeoutSec, run, {
+    onStdout(chunk) {
+      for (const block of parser.feed(chunk.toString('latin1'))) {
+        const now = performance.now();
+        if (now - lastReport < REPORT_MS && !block.ended) continue;
+        lastReport = now;
+        run.progress(meter.report(block));
+      }
+    },
+    onStderr(chunk) {
+      tail.feed(chunk);
+      if (inputs.feed(chunk.toString('latin1'))) {
+        const length = durationFromInputs(argv, inputs.found);
+        if (length !== undefined) meter.learnDuration(length);
+      }
+    },
+  });
+  const stderrTail = tailText(tail, run);
+  if (outcome.exitCode === 0) run.progress(meter.finished());
+  else if (isDiskFull(outcome.exitCode, stderrTail)) {
+    throw new TaskError('disk_full', 'ffmpeg found no room left on the disk', {
+      retryable: true,
+      details: { stderrTail: stderrTail.slice(-2000) },
+    });
+  }
+  return { exitCode: outcome.exitCode, stderrTail, durationMs: outcome.durationMs };
+};
+
+/** {argv, timeoutSec} → {exitCode, stdout, stderrTail}, and `truncated: true` when stdout was cut. */
+export const ffprobe: Op = async (args, run) => {
+  const { argv, timeoutSec } = parseArgs(mediaArgs, args);
+  const checked = validate('ffprobe', argv, run);
+  const head = new HeadBuffer(MAX_INLINE_BYTES);
+  const tail = new TailBuffer(STDERR_TAIL_BYTES);
+  const outcome = await runProgram('ffprobe', checked.rebuild(), timeoutSec, run, {
+    onStdout: (chunk) => head.feed(chunk),
+    onStderr: (chunk) => tail.feed(chunk),
+  });
+  const whole = Buffer.from(alignEnd(head.bytes())).toString('utf8');
+  const stdout = fitJson(
+    relativePaths(whole, run.services.sandbox.roots(run.sessionDir)),
+    MAX_INLINE_BYTES - ENVELOPE_BYTES - STDERR_TAIL_BYTES * 6,
+  );
+  const truncated = head.truncated || stdout.length < whole.length;
+  return {
+    exitCode: outcome.exitCode,
+    stdout,
+    stderrTail: tailText(tail, run),
+    ...(truncated ? { truncated: true } : {}),
+  };
+};
+
+function validate(tool: 'ffmpeg' | 'ffprobe', argv: string[], run: OpRun) {
+  const verdict = checkArgv({
+    tool,
+    argv,
+    files: sessionFiles(run.sessionDir),
+    version: run.services.programs.version,
+  });
+  if (verdict.verdict === 'allow') return verdict;
+  throw new TaskError('argv_not_allowed', verdict.message, {
+    details: { rule: verdict.rule, index: verdict.index, argument: verdict.argument.slice(0, 512) },
+  });
+}
+
+type Ended = Extract<ChildOutcome, { kind: 'ended' }>;
+
+async function runProgram(
+  tool: 'ffmpeg' | 'ffprobe',
+  argv: readonly string[],
+  timeoutSec: number | undefined,
+  run: OpRun,
+  sinks: { onStdout(chunk: Buffer): void; onStderr(chunk: Buffer): void },
+): Promise<Ended> {
+  const { services, sessionDir } = run;
+  const known = new Map<string, number>();
+  const used = await measure(sessionDir, (path, bytes) => known.set(path, bytes));
+  const limits = {
+    totalBytes: services.sessionQuotaBytes,
+    fileBytes: Math.min(run.maxOutputBytes, services.maxOutputBytes),
+    known,
+  };
+  if (tool === 'ffmpeg' && used.bytes >= limits.totalBytes)
+    throw quotaError({ code: 'disk_full', bytes: used.bytes }, limits);
+
+  let breach: QuotaBreach | undefined;
+  let watch: { stop(): void } | undefined;
+  const command = services.sandbox.wrap({
+    program: services.programs[tool],
+    argv,
+    sessionDir,
+    environment: services.environment,
+  });
+  const outcome = await runChild(
+    {
+      program: command.program,
+      argv: command.argv,
+      env: command.environment,
+      cwd: sessionDir,
+      marker: services.nextMarker(),
+      signal: run.signal,
+      ...(timeoutSec === undefined ? {} : { timeoutMs: timeoutSec * 1000 }),
+      ...sinks,
+      onStarted(_pid, stop) {
+        if (tool === 'ffprobe') return;
+        watch = watchQuota(sessionDir, limits, (found) => {
+          breach = found;
+          stop('quota');
+        });
+      },
+    },
+    services.guardian,
+  );
+  watch?.stop();
+  if (outcome.kind === 'not_started') {
+    services.programLost(tool, `${outcome.code}: ${outcome.message}`);
+    throw new TaskError(`${tool}_unavailable`, `${tool} could not be started (${outcome.code})`, { retryable: true });
+  }
+  if (breach) throw quotaError(breach, limits);
+  switch (outcome.stopped) {
+    case null:
+    case 'quota':
+      return outcome;
+    case 'timeout':
+      throw new TaskError('timeout', `${tool} did not finish within ${timeoutSec} s and was stopped`);
+    case 'aborted':
+    case 'stalled':
+      throw abortReason(run.signal);
+  }
+}
+
+function quotaError(breach: QuotaBreach, limits: { totalBytes: number; fileBytes: number }): TaskError {
+  switch (breach.code) {
+    case 'disk_full':
+      return new TaskError(
+        'disk_full',
+        `the session has ${breach.bytes} bytes on disk, its quota is ${limits.totalBytes}; the program was stopped`,
+      );
+    case 'output_too_large':
+      return new TaskError(
+        'output_too_large',
+        `"${breach.path}" has ${breach.bytes} bytes, allowed are ${limits.fileBytes}; the program was stopped`,
+      );
+  }
+}
+
+function tailText(tail: TailBuffer, run: OpRun): string {
+  const text = Buffer.from(tail.truncated ? alignStart(tail.bytes()) : tail.bytes()).toString('utf8');
+  return relativePaths(text, run.services.sandbox.roots(run.sessionDir));
+}
+
+function isDiskFull(exitCode: number, stderrTail: string): boolean {
+  return exitCode === 153 || /No space left on device|File too large|Disk quota exceeded/.test(stderrTail);
+}
+
+/** Cuts a text so that it needs at most `limit` bytes as a JSON string; never inside a surrogate pair. */
+function fitJson(text: string, limit: number): string {
+  if (Buffer.byteLength(JSON.stringify(text)) <= limit) return text;
+  let low = 0;
+  let high = text.length;
+  while (low < high) {
+    const middle = Math.ceil((low + high) / 2);
+    if (Buffer.byteLength(JSON.stringify(text.slice(0, middle))) <= limit) low = middle;
+    else high = middle - 1;
+  }
+  const cut = text.charCodeAt(low - 1);
+  return text.slice(0, cut >= 0xd800 && cut <= 0xdbff ? low - 1 : low);
+}

@@ -1,0 +1,161 @@
+/**
+ * Sends one file of the session to a presigned PUT URL.
+ *
+ * One plain PUT with an exact Content-Length and the given Content-Type: no chunked encoding, no Expect, no header that was not signed. Every try
+ * opens the file anew. The last piece is held back until the file has been looked at again, so that a file that changed while it was sent never
+ * becomes an object: the request is broken off instead. Hash and count are taken in the same pass.
+ */
+import { createHash } from 'node:crypto';
+import { type BigIntStats, constants } from 'node:fs';
+import { type FileHandle, open } from 'node:fs/promises';
+import type { ClientRequest, IncomingMessage } from 'node:http';
+import type { TransferResult } from './download.js';
+import { refusal, systemClock, type TransferClock, withTries } from './exchange.js';
+import { asTransferError, TransferError } from './transfer-error.js';
+import { parseObjectUrl, type Transport } from './transport.js';
+
+const CHUNK_BYTES = 1 << 20;
+/** How long a broken request may still bring an answer that explains it. */
+const EXPLAIN_MS = 1_000;
+
+/** What to send and where to. */
+export interface UploadRequest {
+  url: string;
+  /** Absolute path of a regular file in the session; a symlink in its place is refused. */
+  source: string;
+  maxBytes: number;
+  contentType?: string;
+  signal: AbortSignal;
+  onBytes?: (done: number, total: number) => void;
+  clock?: TransferClock;
+}
+
+/** @throws TransferError: `too_large` before the first byte is sent. */
+export async function upload(transport: Transport, request: UploadRequest): Promise<TransferResult> {
+  const url = parseObjectUrl(request.url);
+  const clock = request.clock ?? systemClock;
+  return withTries(url, request.signal, clock, async () => {
+    const file = await open(request.source, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+    try {
+      return await send(transport, url, file, request, clock);
+    } catch (error) {
+      throw asTransferError(error, url);
+    } finally {
+      await file.close().catch(() => undefined);
+    }
+  });
+}
+
+async function send(
+  transport: Transport,
+  url: URL,
+  file: FileHandle,
+  request: UploadRequest,
+  clock: TransferClock,
+): Promise<TransferResult> {
+  const before = await file.stat({ bigint: true });
+  if (!before.isFile()) throw new TransferError('failed', 'only regular files are published');
+  const size = Number(before.size);
+  if (size > request.maxBytes) {
+    throw new TransferError('too_large', `the file has ${size} bytes, more than the allowed ${request.maxBytes}`);
+  }
+  const headers: Record<string, string | number> = { 'content-length': size };
+  if (request.contentType !== undefined) headers['content-type'] = request.contentType;
+  const sent = transport.request(url, { method: 'PUT', headers, signal: request.signal });
+  const answered = new Promise<IncomingMessage>((resolve, reject) => {
+    sent.once('response', resolve);
+    sent.on('error', reject);
+  });
+  answered.catch(() => undefined);
+
+  const hash = createHash('sha256');
+  try {
+    await writeBody(sent, file, before, (chunk, done) => {
+      hash.update(chunk);
+      request.onBytes?.(done, size);
+    });
+  } catch (error) {
+    // The store may have answered before it read everything, and closed: that answer explains the broken pipe.
+    const early =
+      error instanceof TransferError
+        ? undefined
+        : await Promise.race([answered.catch(() => undefined), pause(EXPLAIN_MS)]);
+    const why = early?.statusCode !== undefined && early.statusCode >= 300 ? await refusal(url, early, clock) : error;
+    sent.destroy();
+    throw why;
+  }
+  const response = await answered;
+  if (response.statusCode === undefined || response.statusCode < 200 || response.statusCode >= 300) {
+    throw await refusal(url, response, clock);
+  }
+  response.resume();
+  return { bytes: size, sha256: hash.digest('hex') };
+}
+
+async function writeBody(
+  sent: ClientRequest,
+  file: FileHandle,
+  before: BigIntStats,
+  onChunk: (chunk: Buffer, done: number) => void,
+): Promise<void> {
+  const size = Number(before.size);
+  let stopped: Error | undefined;
+  let wake: () => void = () => undefined;
+  const stop = (error: Error): void => {
+    stopped ??= error;
+    wake();
+  };
+  sent.on('error', stop);
+  sent.once('response', () => stop(Object.assign(new Error('answered early'), { code: 'EARLY' })));
+  sent.on('drain', () => wake());
+
+  // The next piece is read while the socket takes the one before.
+  const pieceAt = async (at: number): Promise<Buffer> => {
+    const wanted = Math.min(CHUNK_BYTES, size - at);
+    const piece = Buffer.allocUnsafeSlow(wanted);
+    let have = 0;
+    while (have < wanted) {
+      const { bytesRead } = await file.read(piece, have, wanted - have, at + have);
+      if (bytesRead === 0) throw changed('became shorter');
+      have += bytesRead;
+    }
+    return piece;
+  };
+  let done = 0;
+  let next = size > 0 ? pieceAt(0) : undefined;
+  while (next !== undefined) {
+    const piece = await next;
+    const at = done + piece.length;
+    next = at < size ? pieceAt(at) : undefined;
+    next?.catch(() => undefined);
+    onChunk(piece, at);
+    done = at;
+    if (next === undefined) await assertUnchanged(file, before);
+    if (stopped) throw stopped;
+    if (!sent.write(piece) && next !== undefined) {
+      await new Promise<void>((resolve) => {
+        wake = resolve;
+        if (stopped || !sent.writableNeedDrain) resolve();
+      });
+    }
+    if (stopped && next !== undefined) throw stopped;
+  }
+  if (size === 0) await assertUnchanged(file, before);
+  sent.end();
+}
+
+async function assertUnchanged(file: FileHandle, before: BigIntStats): Promise<void> {
+  const now = await file.stat({ bigint: true });
+  if (now.size !== before.size || now.mtimeNs !== before.mtimeNs) throw changed('changed');
+}
+
+function changed(how: string): TransferError {
+  return new TransferError('failed', `the file ${how} while it was sent; nothing was stored`, {
+    retryable: true,
+    detail: 'changed',
+  });
+}
+
+function pause(ms: number): Promise<undefined> {
+  return new Promise((resolve) => setTimeout(resolve, ms, undefined).unref());
+}
