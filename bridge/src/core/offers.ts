@@ -45,6 +45,7 @@ export function assigned(turn: Turn, message: AssignMessage): void {
   }
   const offer: Offer = { assignId: message.id, generation: link.generation, answerBy: turn.now + PROBE_MS, job };
   update(turn, { offers: new Map(turn.state.offers).set(jobId, offer) });
+  expectSlots(turn, -1);
   turn.effects.push({ kind: 'probeBroker', jobId, epoch: job.epoch });
 }
 
@@ -55,12 +56,9 @@ export function probed(turn: Turn, jobId: string, epoch: number, alive: boolean)
   withdraw(turn, jobId);
   const link = openLink(turn.state);
   if (link === null || link.generation !== offer.generation) return;
-  if (!alive) {
-    reject(turn, offer.assignId, offer.job, 'busy', 'the local broker does not answer');
-    return;
-  }
-  const refusal = stopReasonOf(turn);
+  const refusal = alive ? stopReasonOf(turn) : { reason: 'busy' as const, message: 'the local broker does not answer' };
   if (refusal !== null) {
+    expectSlots(turn, 1);
     reject(turn, offer.assignId, offer.job, refusal.reason, refusal.message);
     return;
   }
@@ -116,10 +114,17 @@ function refusalOf(turn: Turn, payload: Assign): Refusal | null {
 }
 
 function accept(turn: Turn, assignId: string, job: Job): void {
-  const link = openLink(turn.state);
   const fence = { leaseEpoch: job.epoch, jobToken: job.token };
   send(turn, { type: 'accept', id: assignId, jobId: job.jobId, payload: fence });
-  if (link !== null && link.announced !== null) updateLink(turn, { announced: Math.max(0, link.announced - 1) });
+}
+
+/**
+ * The gateway counts along: an assign takes a slot, a reject gives it back. So neither needs a ready of its own, and a rejected job is not asked for again
+ * at once.
+ */
+function expectSlots(turn: Turn, change: number): void {
+  const link = openLink(turn.state);
+  if (link !== null && link.announced !== null) updateLink(turn, { announced: Math.max(0, link.announced + change) });
 }
 
 function reject(turn: Turn, assignId: string, job: Job, reason: RejectReason, message: string): void {

@@ -55,7 +55,8 @@ export type Session = {
   readonly sessionId: string;
   /** As the broker calls it: the same, unless that id was used up by an earlier epoch. */
   readonly localId: string;
-  readonly state: 'opening' | 'open';
+  /** `reopening`: it was open in an earlier life of this process; a new, empty one in its place would be wrong. */
+  readonly state: 'opening' | 'reopening' | 'open';
   /** Absolute path of the session directory; empty while opening. */
   readonly dir: string;
 };

@@ -62,51 +62,70 @@ function apply(turn: Turn, input: Input): void {
     case 'timePassed':
       return;
     case 'linkUpgraded':
-      return connection.upgraded(turn, input.skewMs);
+      connection.upgraded(turn, input.skewMs);
+      return;
     case 'linkFailed':
-      return connection.failed(turn, input.message, input.rateLimitedSec);
+      connection.failed(turn, input.message, input.rateLimitedSec);
+      return;
     case 'linkClosed':
-      return connection.closed(turn, input.code, input.reason);
+      connection.closed(turn, input.code, input.reason);
+      return;
     case 'linkPressed':
-      return updateLink(turn, { pressed: input.pressed });
+      updateLink(turn, { pressed: input.pressed });
+      return;
     case 'messageReceived':
-      return received(turn, input.message);
+      received(turn, input.message);
+      return;
     case 'unknownReceived':
       log(turn, 'debug', 'message.unknown', { type: input.type.slice(0, 64) });
-      return updateLink(turn, { lastHeardAt: turn.now });
+      updateLink(turn, { lastHeardAt: turn.now });
+      return;
     case 'malformedReceived':
       ops.malformedOp(turn, input.malformed);
-      return connection.refuse(turn, input.malformed);
+      connection.refuse(turn, input.malformed);
+      return;
     case 'brokerConnected':
       log(turn, 'info', 'broker.connected');
       update(turn, { broker: 'ready' });
       endings.retryTeardowns(turn, true);
-      return ops.resubmit(turn);
+      ops.resubmit(turn);
+      return;
     case 'brokerLost':
       if (turn.state.broker !== 'absent') log(turn, 'warn', 'broker.lost');
-      return update(turn, { broker: 'absent' });
+      update(turn, { broker: 'absent' });
+      return;
     case 'brokerWedged':
       if (turn.state.broker !== 'wedged') log(turn, 'error', 'broker.wedged');
-      return update(turn, { broker: 'wedged' });
+      update(turn, { broker: 'wedged' });
+      return;
     case 'registryChanged':
-      return registryChanged(turn, input.capabilities);
+      registryChanged(turn, input.capabilities);
+      return;
     case 'brokerProbed':
-      return offers.probed(turn, input.jobId, input.epoch, input.alive);
+      offers.probed(turn, input.jobId, input.epoch, input.alive);
+      return;
     case 'sessionOpened':
-      return ops.sessionOpened(turn, input);
+      ops.sessionOpened(turn, input);
+      return;
     case 'sessionRefused':
-      return ops.sessionRefused(turn, input);
+      ops.sessionRefused(turn, input);
+      return;
     case 'sessionClosed':
-      return endings.sessionClosed(turn, input.localId, input.gone);
+      endings.sessionClosed(turn, input.localId, input.gone);
+      return;
     case 'opProgressed':
-      return ops.opProgressed(turn, input);
+      ops.opProgressed(turn, input);
+      return;
     case 'opSettled':
-      return ops.opSettled(turn, input);
+      ops.opSettled(turn, input);
+      return;
     case 'pauseChanged':
       if (turn.state.paused !== input.paused) log(turn, 'info', input.paused ? 'bridge.paused' : 'bridge.resumed');
-      return update(turn, { paused: input.paused });
+      update(turn, { paused: input.paused });
+      return;
     case 'stopRequested':
-      return draining.stopRequested(turn, input.reason, turn.state.settings.drainLimitMs);
+      draining.stopRequested(turn, input.reason, turn.state.settings.drainLimitMs);
+      return;
   }
 }
 
@@ -129,19 +148,26 @@ function received(turn: Turn, message: GatewayMessage): void {
   updateLink(turn, { lastHeardAt: turn.now });
   switch (message.type) {
     case 'welcome':
-      return log(turn, 'warn', 'message.unexpected', { type: message.type });
+      log(turn, 'warn', 'message.unexpected', { type: message.type });
+      return;
     case 'heartbeat':
-      return leases.answered(turn, message.payload);
+      leases.answered(turn, message.payload);
+      return;
     case 'assign':
-      return offers.assigned(turn, message);
+      offers.assigned(turn, message);
+      return;
     case 'op.request':
-      return ops.opRequested(turn, message);
+      ops.opRequested(turn, message);
+      return;
     case 'cancel':
-      return endings.cancelled(turn, message.jobId, message.payload);
+      endings.cancelled(turn, message.jobId, message.payload);
+      return;
     case 'drain':
-      return draining.gatewayDrained(turn, message.payload.reason, message.payload.deadlineSec);
+      draining.gatewayDrained(turn, message.payload.reason, message.payload.deadlineSec);
+      return;
     case 'bye':
-      return log(turn, 'info', 'gateway.bye', { reason: message.payload.reason.slice(0, 120) });
+      log(turn, 'info', 'gateway.bye', { reason: message.payload.reason.slice(0, 120) });
+      return;
   }
 }
 
