@@ -1,1 +1,21 @@
-export {};
+/** What the adapters use of the core. */
+export { type Core, type Counters, type Degraded, type Identity, newCore } from './core.js';
+export {
+  connectionClosed,
+  endTurn,
+  nextWakeMs,
+  peerConnected,
+  type ReceivedRequest,
+  requestReceived,
+  timePassed,
+} from './engine.js';
+export { JOB_STATES, type Job, type JobError, type JobState, type RawJson } from './job.js';
+export type { Execution, Peer } from './peer.js';
+export { restore, type StoredExecution, type StoredState } from './recovery.js';
+export { reportUnusable } from './reports.js';
+export { newSchedule, type Schedule, type ScheduleDefinition } from './schedule.js';
+export type { Session, SessionState } from './session.js';
+export { directoryRemoved } from './session-closing.js';
+export { directoryFailed, newSession } from './sessions.js';
+export { DEFAULT_SETTINGS, type Settings } from './settings.js';
+export type { Archive, Effect, Entropy, JournalFacts, Moment, Records } from './turn.js';

@@ -1,0 +1,305 @@
+/**
+ * The driver: turns bytes into inputs of the core and its effects into bytes.
+ *
+ * One turn of the event loop: everything that has arrived becomes inputs → (setImmediate) the core starts jobs → all records are committed in one
+ * transaction → all effects are carried out in order → one write per connection. A record that cannot be written holds back the
+ * effects of its turn, never the process.
+ */
+import type { Socket } from 'node:net';
+import {
+  type Envelope,
+  type ErrorCode,
+  encodeError,
+  JSON_LIMITS,
+  JSON_LIMITS_EXTENSION,
+  parseRequest,
+  readEnvelope,
+  reportIds,
+} from '@reelhost/protocol';
+import type { Clock } from './clock.js';
+import { refuse } from './core/core.js';
+import {
+  type Core,
+  connectionClosed,
+  directoryFailed,
+  directoryRemoved,
+  type Effect,
+  endTurn,
+  nextWakeMs,
+  type Peer,
+  peerConnected,
+  reportUnusable,
+  requestReceived,
+  timePassed,
+} from './core/index.js';
+import type { Journal } from './journal/journal.js';
+import type { Logger } from './log.js';
+import { SecretStore } from './secrets.js';
+import { Connection } from './socket/connection.js';
+import type { SessionDirectories } from './state/session-directories.js';
+
+/** A timer that fires this much late means that the process was stopped: what came meanwhile is read before deadlines are judged. */
+const STALL_MS = 500;
+const STALL_GRACE_MS = 50;
+/** When a commit that cannot succeed now is tried again. */
+const COMMIT_RETRY_MS = 250;
+/** The longest sleep, so that a step of the wall clock is noticed. */
+const MAX_SLEEP_MS = 5000;
+
+export interface BrokerParts {
+  readonly core: Core;
+  readonly journal: Journal;
+  readonly directories: SessionDirectories;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Called when a turn could not be committed; true when another attempt makes sense at once. */
+  readonly onCommitFailed: (error: unknown) => boolean;
+}
+
+export class Broker {
+  readonly core: Core;
+  readonly #parts: BrokerParts;
+  readonly #connections = new Map<number, Connection>();
+  readonly #dirty = new Set<Connection>();
+  readonly #secrets = new SecretStore();
+  #nextConnection = 1;
+  #turnPlanned = false;
+  #timer: NodeJS.Timeout | null = null;
+  #wakeAt = Number.POSITIVE_INFINITY;
+  #onIdle: (() => void) | null = null;
+
+  constructor(parts: BrokerParts) {
+    this.core = parts.core;
+    this.#parts = parts;
+  }
+
+  /** Takes over an accepted socket. */
+  accept(socket: Socket): void {
+    const id = this.#nextConnection++;
+    const connection = new Connection(id, socket, this.core.settings.maxFrameBytes);
+    this.#connections.set(id, connection);
+    this.#input(() => peerConnected(this.core, id));
+    socket.on('data', (chunk: Buffer) => this.#received(connection, chunk));
+    socket.on('error', () => undefined);
+    socket.on('close', () => {
+      this.#connections.delete(id);
+      this.#dirty.delete(connection);
+      this.#input(() => connectionClosed(this.core, id));
+    });
+  }
+
+  /** Runs an input of the core at the present moment; the turn follows. */
+  #input(input: () => void): void {
+    this.core.now = this.#parts.clock.now();
+    input();
+    this.planTurn();
+  }
+
+  #received(connection: Connection, chunk: Buffer): void {
+    if (!connection.reading) return;
+    const peer = this.core.peers.get(connection.id);
+    if (peer === undefined) return;
+    this.core.now = this.#parts.clock.now();
+    const { reader } = connection;
+    reader.push(chunk);
+    for (let payload = reader.next(); payload !== undefined; payload = reader.next()) {
+      const result = readEnvelope(payload, peer.extension ? JSON_LIMITS_EXTENSION : JSON_LIMITS);
+      if (!result.ok) {
+        this.#fault(connection, result.fault.code, result.fault.reason);
+        break;
+      }
+      this.#handle(connection, peer, result.envelope);
+      if (!connection.reading) break;
+    }
+    if (reader.fault !== undefined && connection.reading)
+      this.#fault(connection, reader.fault.code, reader.fault.reason);
+    this.planTurn();
+  }
+
+  #handle(connection: Connection, peer: Peer, envelope: Envelope): void {
+    const parsed = parseRequest(envelope, { extension: peer.extension });
+    if (parsed.ok) {
+      const { request } = parsed;
+      const body =
+        request.type === 'succeeded'
+          ? request.result.text
+          : request.type === 'failed'
+            ? (envelope.raw('error') ?? '')
+            : '';
+      requestReceived(this.core, peer, { request, bodyBytes: utf8Bytes(body) });
+      if (request.type === 'hello' && peer.extension)
+        connection.reader.maxFrameBytes = this.core.settings.extensionMaxFrameBytes;
+      return;
+    }
+    const { refusal } = parsed;
+    if (refusal.fatal) return this.#fault(connection, refusal.code, refusal.message);
+    const ids = envelope.type === 'succeeded' || envelope.type === 'failed' ? reportIds(envelope) : undefined;
+    const type = refusal.code === 'result_too_large' ? 'result_invalid' : 'error_too_large';
+    if (ids !== undefined && peer.executions.has(ids.execution_id) && refusal.code !== 'invalid_failure') {
+      return reportUnusable(this.core, peer, { request_id: envelope.requestId, ...ids }, type, refusal.message);
+    }
+    refuse(this.core, peer, { request_id: envelope.requestId }, refusal.code, refusal.message);
+  }
+
+  /** The connection has broken the protocol: one uncorrelated error, then the end. */
+  #fault(connection: Connection, code: ErrorCode, message: string): void {
+    this.#parts.log.info({ event: 'peer.fault', connection: connection.id, code, reason: message });
+    this.core.effects.push(
+      { kind: 'send', to: connection.id, text: encodeError(undefined, code, { message }) },
+      { kind: 'closeConnection', to: connection.id },
+    );
+    connection.stopReading();
+  }
+
+  /** Asks for a turn at the end of this round of the event loop. */
+  planTurn(): void {
+    if (this.#turnPlanned) return;
+    this.#turnPlanned = true;
+    setImmediate(() => this.#turn());
+  }
+
+  #turn(): void {
+    this.#turnPlanned = false;
+    const { core } = this;
+    endTurn(core);
+    const { records } = core;
+    if (records.jobs.length + records.sessions.length + records.schedules.length + records.tombstones.length > 0) {
+      if (!this.#commit()) {
+        setTimeout(() => this.planTurn(), COMMIT_RETRY_MS);
+        return;
+      }
+    }
+    const { effects } = core;
+    core.effects = [];
+    for (const effect of effects) this.#perform(effect);
+    for (const connection of this.#dirty) {
+      if (!connection.flush())
+        this.#parts.log.warn({ event: 'peer.cut_off', connection: connection.id, reason: 'slow_consumer' });
+    }
+    this.#dirty.clear();
+    core.recent.trim();
+    this.#armTimer();
+    if (this.#onIdle !== null && effects.length === 0 && !this.#turnPlanned) this.#onIdle();
+  }
+
+  #commit(): boolean {
+    const { records } = this.core;
+    for (;;) {
+      try {
+        this.#parts.journal.commit(records);
+        break;
+      } catch (error) {
+        if (!this.#parts.onCommitFailed(error)) return false;
+      }
+    }
+    for (const job of records.jobs) {
+      job.stored = true;
+      job.touched = false;
+      if (!job.resident && job.args !== null && job.argsBytes > 2048) this.#letGo(job);
+    }
+    for (const session of records.sessions) {
+      session.stored = true;
+      session.touched = false;
+    }
+    for (const schedule of records.schedules) schedule.touched = false;
+    this.core.records = { jobs: [], sessions: [], schedules: [], tombstones: [] };
+    return true;
+  }
+
+  #letGo(job: Core['records']['jobs'][number]): void {
+    if (this.core.jobs.has(job.id)) this.core.residentArgsBytes -= job.argsBytes;
+    job.args = null;
+  }
+
+  #perform(effect: Effect): void {
+    switch (effect.kind) {
+      case 'send':
+        return this.#send(effect.to, effect.text);
+      case 'execute': {
+        const args = this.#secrets.reveal(effect.job.id, effect.job.args ?? this.#parts.journal.readArgs(effect.job));
+        return this.#send(effect.to, effect.head + args + effect.tail);
+      }
+      case 'setMaxFrame':
+        return undefined;
+      case 'closeConnection':
+        return this.#connections.get(effect.to)?.end();
+      case 'makeSessionDirectory':
+        return this.#makeDirectory(effect);
+      case 'removeSessionDirectory':
+        return this.#removeDirectory(effect.sessionId);
+      case 'holdSecrets':
+        return this.#secrets.hold(effect.jobId, effect.secrets);
+      case 'forgetSecrets':
+        return this.#secrets.forget(effect.jobId);
+      case 'log':
+        this.#parts.log[effect.level]({ event: effect.event, ...effect.fields });
+        return undefined;
+    }
+  }
+
+  #send(to: number, text: string): void {
+    const connection = this.#connections.get(to);
+    if (connection?.queue(text) === true) this.#dirty.add(connection);
+  }
+
+  #makeDirectory(effect: Extract<Effect, { kind: 'makeSessionDirectory' }>): void {
+    try {
+      this.#parts.directories.make(effect.sessionId);
+      this.#send(effect.to, effect.done);
+    } catch (error) {
+      const { code, message } = error as NodeJS.ErrnoException;
+      const full = code === 'ENOSPC' || code === 'EDQUOT';
+      this.#parts.log.error({ event: 'session.directory_failed', sessionId: effect.sessionId, code });
+      this.#send(effect.to, encodeError(effect.requestId, full ? 'disk_full' : 'unavailable', { message }));
+      this.#input(() => directoryFailed(this.core, effect.sessionId));
+    }
+  }
+
+  #removeDirectory(sessionId: string): void {
+    this.#parts.directories
+      .remove(sessionId)
+      .catch((error: NodeJS.ErrnoException) => {
+        this.#parts.log.error({ event: 'session.directory_left', sessionId, code: error.code });
+      })
+      .then(() => this.#input(() => directoryRemoved(this.core, sessionId)));
+  }
+
+  #armTimer(): void {
+    const now = this.#parts.clock.now();
+    const wait = Math.min(nextWakeMs(this.core, now) ?? MAX_SLEEP_MS, MAX_SLEEP_MS);
+    const at = now.mono + wait;
+    if (this.#timer !== null && at >= this.#wakeAt) return;
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#wakeAt = at;
+    this.#timer = setTimeout(() => this.#wake(), wait);
+  }
+
+  #wake(): void {
+    this.#timer = null;
+    const now = this.#parts.clock.now();
+    if (now.mono - this.#wakeAt > STALL_MS) {
+      this.#parts.log.warn({ event: 'broker.stalled', lateMs: Math.round(now.mono - this.#wakeAt) });
+      this.#wakeAt = now.mono + STALL_GRACE_MS;
+      this.#timer = setTimeout(() => this.#wake(), STALL_GRACE_MS);
+      return;
+    }
+    timePassed(this.core, now);
+    this.planTurn();
+  }
+
+  /** Takes no more work and resolves when nothing waits to be written. */
+  async stop(): Promise<void> {
+    this.core.draining = true;
+    await new Promise<void>((resolve) => {
+      this.#onIdle = resolve;
+      this.planTurn();
+    });
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    for (const connection of this.#connections.values()) connection.end();
+  }
+}
+
+/** Bytes of a text in UTF-8, exactly only where the difference could matter. */
+function utf8Bytes(text: string): number {
+  return text.length < 2048 ? text.length : Buffer.byteLength(text);
+}

@@ -1,0 +1,100 @@
+/** `inspect`: what the broker holds, page by page. docs/local-protocol.md, Registry and inspection. */
+import type { Inspect } from '@reelhost/protocol';
+import { type Core, refuse, reply } from './core.js';
+import { errorText, jobText } from './job-view.js';
+import { findJob } from './lookup.js';
+import type { Peer } from './peer.js';
+import { runtimesText } from './registry.js';
+import { scheduleText } from './schedule.js';
+import { sessionText } from './session.js';
+import { findSession } from './sessions.js';
+
+/** `inspect`. */
+export function inspect(core: Core, peer: Peer, request: Inspect): void {
+  switch (request.what) {
+    case 'stats':
+      return answer(core, peer, request, statsText(core), null);
+    case 'runtimes':
+      return answer(core, peer, request, runtimesText(core), null);
+    case 'job':
+      return inspectJob(core, peer, request);
+    case 'jobs': {
+      const page = core.archive.listJobs(request.state ?? null, request.limit, request.cursor ?? null);
+      const jobs = page.jobs.map((job) => jobText(core.jobs.get(job.id) ?? job, null));
+      return answer(core, peer, request, `[${jobs.join(',')}]`, page.nextCursor);
+    }
+    case 'session': {
+      const session = findSession(core, request.id ?? '');
+      if (session === null)
+        return refuse(core, peer, request, 'session_not_found', `there is no session ${request.id}`);
+      return answer(core, peer, request, sessionText(session, core.archive.sessionDirectory(session.id)), null);
+    }
+    case 'sessions': {
+      const page = core.archive.listSessions(request.state ?? null, request.limit, request.cursor ?? null);
+      const sessions = page.sessions.map((stored) => {
+        const session = core.sessions.get(stored.id) ?? stored;
+        return sessionText(session, core.archive.sessionDirectory(session.id));
+      });
+      return answer(core, peer, request, `[${sessions.join(',')}]`, page.nextCursor);
+    }
+    case 'schedules': {
+      const all = [...core.schedules.values()].sort((a, b) => (a.id < b.id ? -1 : 1));
+      const from =
+        request.cursor === undefined ? 0 : all.findIndex((schedule) => schedule.id > (request.cursor as string));
+      const page = from < 0 ? [] : all.slice(from, from + request.limit);
+      const last = page.at(-1);
+      const more = last !== undefined && from + page.length < all.length ? last.id : null;
+      return answer(core, peer, request, `[${page.map(scheduleText).join(',')}]`, more);
+    }
+  }
+}
+
+function answer(core: Core, peer: Peer, request: Inspect, data: string, nextCursor: string | null): void {
+  const cursor = nextCursor === null ? 'null' : JSON.stringify(nextCursor);
+  reply(
+    core,
+    peer,
+    'inspected',
+    request.request_id,
+    `,"what":"${request.what}","data":${data},"next_cursor":${cursor}`,
+  );
+}
+
+function inspectJob(core: Core, peer: Peer, request: Inspect): void {
+  const job = findJob(core, request.id ?? '');
+  if (job === null) return refuse(core, peer, request, 'not_found', `there is no job ${request.id}`);
+  if (job === 'expired')
+    return refuse(core, peer, request, 'job_expired', `job ${request.id} ran, but its result is no longer kept`);
+  const view = jobText(job, core.archive);
+  const error = job.error === null ? 'null' : errorText(job.error);
+  const more = `,"created_at":${job.createdAt},"interruptions":${job.interruptions},"timeout_ms":${job.timeoutMs},"error":${error}`;
+  answer(core, peer, request, `${view.slice(0, -1)}${more}}`, null);
+}
+
+function statsText(core: Core): string {
+  let inFlight = 0;
+  let runtimes = 0;
+  for (const peer of core.peers.values()) {
+    inFlight += peer.executions.size;
+    if (peer.mode === 'worker' || peer.mode === 'embedded') runtimes++;
+  }
+  const facts = core.archive.facts();
+  return JSON.stringify({
+    version: core.identity.version,
+    generation: core.identity.generation,
+    uptime_ms: Math.round(core.now.mono - core.startedAt),
+    durability: facts.durability,
+    journal: {
+      bytes: facts.bytes,
+      wal_bytes: facts.walBytes,
+      jobs: facts.jobs,
+      set_aside: facts.setAside,
+      degraded: core.degraded,
+    },
+    connections: core.peers.size,
+    runtimes,
+    in_flight: inFlight,
+    sessions_open: core.sessions.size,
+    counters: core.counters,
+  });
+}

@@ -1,0 +1,38 @@
+/** How jobs and their errors look on the wire. Tay's local executor protocol v1, section 3.2, and docs/local-protocol.md. */
+import { quote } from '@reelhost/protocol';
+import { isFinal, type Job, type JobError } from './job.js';
+import type { Archive } from './turn.js';
+
+/** The `job` object as JSON text; without its arguments when `archive` is null. */
+export function jobText(job: Job, archive: Archive | null): string {
+  const scheduledAt = job.state === 'executing' || isFinal(job.state) ? null : (job.dueAt ?? job.createdAt);
+  let text = `{"id":"${job.id}","task":${quote(job.task)}`;
+  if (archive !== null) text += `,"args":${job.args ?? archive.readArgs(job)}`;
+  text += `,"state":"${job.state}","attempt":${job.attempt},"max_attempts":${job.maxAttempts},"queue":${quote(job.queue)}`;
+  text += `,"scheduled_at":${scheduledAt},"completed_at":${job.completedAt},"errors":${errorsText(job.error)}`;
+  if (job.sessionId !== null) text += `,"session_id":${quote(job.sessionId)}`;
+  return `${text}}`;
+}
+
+/** Tay shows `{code, version}`; what the executor said is kept and shown beside it. */
+function errorsText(error: JobError | null): string {
+  if (error === null) return '[]';
+  let text = `[{"code":${error.code},"version":1,"type":${JSON.stringify(error.type)},"message":${JSON.stringify(error.message)}`;
+  if (error.traceback !== undefined) text += `,"traceback":${JSON.stringify(error.traceback)}`;
+  return `${text}}]`;
+}
+
+/** The error object of the extension: `{type, message, retryable, details?}`. */
+export function errorText(error: JobError): string {
+  let text = `{"type":${JSON.stringify(error.type)},"message":${JSON.stringify(error.message)},"retryable":${error.retryable}`;
+  if (error.details !== undefined) text += `,"details":${error.details}`;
+  if (error.traceback !== undefined) text += `,"traceback":${JSON.stringify(error.traceback)}`;
+  return `${text}}`;
+}
+
+/** The fields of `job_settled` after its request id. `result` is the raw result of a completed job. */
+export function settledFields(job: Job, result: string): string {
+  if (job.state === 'completed') return `,"job_id":"${job.id}","state":"completed","result":${result}`;
+  const error = job.error ?? { type: job.state, message: '', retryable: false, code: 0 };
+  return `,"job_id":"${job.id}","state":"${job.state}","error":${errorText(error)}`;
+}

@@ -1,0 +1,108 @@
+/** A connected process and what runs on it. Registrations and capacity live and die with the connection; executions may be resumed on another one. */
+import type { Job } from './job.js';
+import type { DueItem } from './turn.js';
+
+/** Number of a connection; never used twice in the life of a broker. */
+export type ConnectionId = number;
+
+export interface Declaration {
+  /** Raw JSON text of the attributes object. */
+  readonly attributes: string;
+  readonly sessions: 'host' | 'pinned';
+  readonly idempotent: boolean;
+  readonly idempotentOps: readonly string[];
+}
+
+/** A connection that asked for nothing: Tay v1. */
+export const PLAIN_DECLARATION: Declaration = {
+  attributes: '{}',
+  sessions: 'pinned',
+  idempotent: false,
+  idempotentOps: [],
+};
+
+/** One run of a job. It holds its executor's slot until the executor reports or is gone, whatever became of the job. */
+export interface Execution {
+  readonly executionId: string;
+  readonly reservationId: string;
+  readonly job: Job;
+  readonly runtimeId: string;
+  readonly pid: number | null;
+  /** Speaks `reelhost.1`: told about timeouts, can resume. */
+  readonly extension: boolean;
+  readonly idempotent: boolean;
+  readonly startedAt: number;
+  /** The connection it runs on; null while its executor is away. */
+  connection: Peer | null;
+  started: boolean;
+  /** `running`; `stopping` (the executor was told to stop and the job waits for its report); `detached` (the job has moved on, only the slot is held). */
+  phase: 'running' | 'stopping' | 'detached';
+  /** Why it is stopping. */
+  stopReason: 'timeout' | 'cancelled' | null;
+  deadline: number;
+  readonly timeoutItem: DueItem;
+  awayDeadline: number;
+  readonly awayItem: DueItem;
+  /** Until when (monotonic ms) its executor may come back. */
+  awayUntil: number;
+  /** Requests that wait for the end of this execution. */
+  waiters: Waiter[];
+}
+
+/** A request whose answer waits until an execution has ended or its time is over. */
+export interface Waiter {
+  readonly peer: Peer;
+  readonly requestId: string;
+  deadline: number;
+  readonly item: DueItem;
+}
+
+export interface Peer {
+  readonly id: ConnectionId;
+  readonly connectedAt: number;
+  mode: 'new' | 'client' | 'embedded' | 'worker';
+  runtimeId: string;
+  pid: number | null;
+  software: string | null;
+  extension: boolean;
+  maxConcurrency: number;
+  /** Executions that hold one of its slots. */
+  readonly executions: Map<string, Execution>;
+  readonly tasks: Map<string, Declaration>;
+  /** Jobs whose end and progress it wants to hear. */
+  readonly watches: Set<string>;
+  watchesRegistry: boolean;
+  /** Request ids that are not answered yet. */
+  readonly outstanding: Set<string>;
+  helloDeadline: number;
+  readonly helloItem: DueItem;
+  /** Refused work for lack of capacity: no more before this monotonic ms. */
+  refusingUntil: number;
+  closed: boolean;
+}
+
+export function newPeer(id: ConnectionId, now: number): Peer {
+  return {
+    id,
+    connectedAt: now,
+    mode: 'new',
+    runtimeId: '',
+    pid: null,
+    software: null,
+    extension: false,
+    maxConcurrency: 0,
+    executions: new Map(),
+    tasks: new Map(),
+    watches: new Set(),
+    watchesRegistry: false,
+    outstanding: new Set(),
+    helloDeadline: -1,
+    helloItem: { kind: 'helloTimeout', connection: id },
+    refusingUntil: 0,
+    closed: false,
+  };
+}
+
+export function freeSlots(peer: Peer): number {
+  return peer.maxConcurrency - peer.executions.size;
+}

@@ -1,0 +1,45 @@
+/** Questions about jobs. They change nothing. */
+import { type Core, refuse, reply } from './core.js';
+import { errorText, jobText } from './job-view.js';
+import { findJob } from './lookup.js';
+import type { Peer } from './peer.js';
+import { resultOf } from './submission.js';
+import type { RequestOf } from './turn.js';
+
+/** `status`. */
+export function status(core: Core, peer: Peer, request: RequestOf<'status'>): void {
+  const job = findJob(core, request.job_id);
+  if (job === null) return refuse(core, peer, request, 'not_found', `there is no job ${request.job_id}`);
+  if (job === 'expired') return refuseExpired(core, peer, request);
+  reply(core, peer, 'status', request.request_id, `,"status":"${job.state}","job":${jobText(job, core.archive)}`);
+}
+
+/** `result`. A plain Tay connection hears of a cancelled job what Tay's client understands: the task failed. */
+export function result(core: Core, peer: Peer, request: RequestOf<'result'>): void {
+  const job = findJob(core, request.job_id);
+  if (job === null) return refuse(core, peer, request, 'not_found', `there is no job ${request.job_id}`);
+  if (job === 'expired') return refuseExpired(core, peer, request);
+  switch (job.state) {
+    case 'completed':
+      return reply(core, peer, 'result', request.request_id, `,"result":${resultOf(core, job)}`);
+    case 'discarded':
+      return refuse(core, peer, request, 'task_failed', job.error?.message || 'the task failed', errorField(job.error));
+    case 'cancelled':
+      return refuse(core, peer, request, 'job_cancelled', 'the job was cancelled', errorField(job.error));
+    case 'scheduled':
+    case 'available':
+    case 'executing':
+    case 'retryable':
+      return refuse(core, peer, request, 'result_not_ready', `the job is ${job.state}`);
+  }
+}
+
+function errorField(error: Parameters<typeof errorText>[0] | null): string {
+  return error === null ? '' : `,"error":${errorText(error)}`;
+}
+
+/** Its result is no longer kept. A plain Tay connection knows no such code; to it the job is unknown. */
+function refuseExpired(core: Core, peer: Peer, request: RequestOf<'status' | 'result'>): void {
+  const code = peer.extension ? 'job_expired' : 'not_found';
+  refuse(core, peer, request, code, `job ${request.job_id} ran, but its result is no longer kept`);
+}

@@ -1,0 +1,120 @@
+/**
+ * From the journal back to work after a start. What waited waits on; what ran on an executor of the extension may be resumed for a while;
+ * what ran on a plain Tay connection was interrupted by the end of the broker, as Tay documents.
+ */
+import { type Core, log, recordSession } from './core.js';
+import { waitForExecutor } from './handshake.js';
+import type { Job } from './job.js';
+import type { Execution } from './peer.js';
+import type { Schedule } from './schedule.js';
+import { planSchedule } from './schedules.js';
+import type { Session } from './session.js';
+import { continueClosing } from './session-closing.js';
+import { interrupt } from './settlement.js';
+import { makeReady } from './submission.js';
+
+/** What the journal knows of an execution that had no end when the broker ended. */
+export interface StoredExecution {
+  readonly executionId: string;
+  readonly reservationId: string;
+  readonly runtimeId: string;
+  readonly pid: number | null;
+  readonly extension: boolean;
+  readonly idempotent: boolean;
+  readonly startedAt: number;
+}
+
+/** Everything unfinished in a journal, in the order of the journal. */
+export interface StoredState {
+  readonly jobs: readonly { readonly job: Job; readonly execution: StoredExecution | null }[];
+  readonly sessions: readonly Session[];
+  readonly schedules: readonly Schedule[];
+}
+
+/** Longest wait a retry can have been planned for; a longer one after a start means that the wall clock has jumped. */
+const MAX_RETRY_WAIT_MS = 75_000;
+
+/** Puts a journal's unfinished state into a new core. */
+export function restore(core: Core, stored: StoredState): void {
+  for (const session of stored.sessions) core.sessions.set(session.id, session);
+  for (const schedule of stored.schedules) {
+    core.schedules.set(schedule.id, schedule);
+    planSchedule(core, schedule);
+  }
+  const waiting: Job[] = [];
+  for (const { job, execution } of stored.jobs) {
+    core.jobs.set(job.id, job);
+    if (job.args !== null) core.residentArgsBytes += job.argsBytes;
+    const session = job.sessionId === null ? undefined : core.sessions.get(job.sessionId);
+    if (session !== undefined) session.running = job;
+    if (job.secrets === 'missing')
+      core.durations.add(core.now.mono + core.settings.secretsWindowMs, { kind: 'secretsWindow', jobId: job.id });
+    if (job.state === 'executing') restoreExecution(core, job, execution);
+    else waiting.push(job);
+  }
+  waiting.sort((a, b) => (a.dueAt ?? a.createdAt) - (b.dueAt ?? b.createdAt) || a.seq - b.seq);
+  for (const job of waiting) restoreWaiting(core, job);
+  restoreSessions(core);
+}
+
+function restoreExecution(core: Core, job: Job, stored: StoredExecution | null): void {
+  const executionId = stored?.executionId ?? `lost.${job.id}`;
+  const execution: Execution = {
+    executionId,
+    reservationId: stored?.reservationId ?? '',
+    job,
+    runtimeId: stored?.runtimeId ?? '',
+    pid: stored?.pid ?? null,
+    extension: stored?.extension ?? false,
+    idempotent: stored?.idempotent ?? false,
+    startedAt: stored?.startedAt ?? core.now.wall,
+    connection: null,
+    started: true,
+    phase: 'running',
+    stopReason: null,
+    deadline: -1,
+    timeoutItem: { kind: 'executionTimeout', executionId },
+    awayDeadline: -1,
+    awayItem: { kind: 'executorAway', executionId },
+    awayUntil: 0,
+    waiters: [],
+  };
+  job.execution = execution;
+  core.executions.set(executionId, execution);
+  if (job.sessionId === null) core.executing.set(job.queue, (core.executing.get(job.queue) ?? 0) + 1);
+  else {
+    const session = core.sessions.get(job.sessionId);
+    if (session !== undefined) session.runningExecution = execution;
+  }
+  if (!execution.extension) return interrupt(core, execution);
+  const elapsed = Math.min(job.timeoutMs, Math.max(0, core.now.wall - execution.startedAt));
+  execution.deadline = core.durations.add(core.now.mono + job.timeoutMs - elapsed, execution.timeoutItem);
+  waitForExecutor(core, execution);
+  log(core, 'info', 'execution.awaited', { jobId: job.id, runtimeId: execution.runtimeId });
+}
+
+function restoreWaiting(core: Core, job: Job): void {
+  if (job.state === 'available' || job.dueAt === null) {
+    job.state = 'available';
+    return makeReady(core, job);
+  }
+  if (job.state === 'scheduled' && job.delayMs === null) {
+    job.parked = core.appointments.add(job.dueAt, { kind: 'jobDue', job });
+    return;
+  }
+  const most = job.state === 'retryable' ? MAX_RETRY_WAIT_MS : (job.delayMs ?? 0);
+  const wait = Math.min(most, Math.max(0, job.dueAt - core.now.wall));
+  job.parked = core.durations.add(core.now.mono + wait, { kind: 'jobDue', job });
+}
+
+function restoreSessions(core: Core): void {
+  for (const session of [...core.sessions.values()]) {
+    if (session.state === 'closing') {
+      session.stopped = session.runningExecution === null;
+      continueClosing(core, session);
+    } else if (session.state === 'open' && session.runtimeId !== null) {
+      session.lossDeadline = core.durations.add(core.now.mono + core.settings.resumeWindowMs, session.lossItem);
+    }
+    if (!session.stored) recordSession(core, session);
+  }
+}

@@ -1,0 +1,41 @@
+/** A session: a directory of this host that a sequence of jobs shares. docs/local-protocol.md, Sessions. */
+import type { Job } from './job.js';
+import type { Execution, Waiter } from './peer.js';
+import type { DueItem } from './turn.js';
+
+export type SessionState = 'open' | 'closing' | 'closed' | 'lost';
+
+export interface Session {
+  readonly id: string;
+  readonly task: string;
+  /** Raw JSON text of a flat object of strings. */
+  readonly labels: string;
+  readonly openedAt: number;
+  state: SessionState;
+  closedAt: number | null;
+  /** The runtime that serves a pinned session since its first job. */
+  runtimeId: string | null;
+  /** The job that has not finished, or whose execution has not. */
+  running: Job | null;
+  runningExecution: Execution | null;
+  /** Requests that wait for its end. */
+  closers: Waiter[];
+  graceDeadline: number;
+  readonly graceItem: DueItem;
+  /** Whether its directory is being removed. */
+  removing: boolean;
+  /** When (monotonic ms) a pinned session is lost unless its runtime has come back; the deadline's bucket. */
+  lossDeadline: number;
+  readonly lossItem: DueItem;
+  /** Ids of its finished jobs whose results are kept, oldest first. */
+  readonly kept: string[];
+  /** Whether the executor had ended when the session was closed. */
+  stopped: boolean;
+  stored: boolean;
+  touched: boolean;
+}
+
+/** The `session` object of the protocol as JSON text. */
+export function sessionText(session: Session, dir: string): string {
+  return `{"session_id":${JSON.stringify(session.id)},"task":${JSON.stringify(session.task)},"dir":${JSON.stringify(dir)},"state":"${session.state}","labels":${session.labels},"opened_at":${session.openedAt},"closed_at":${session.closedAt},"running_job_id":${session.running === null ? 'null' : `"${session.running.id}"`},"runtime_id":${session.runtimeId === null ? 'null' : JSON.stringify(session.runtimeId)}}`;
+}

@@ -1,0 +1,141 @@
+/** Opening, closing and losing sessions. docs/local-protocol.md, Sessions. */
+
+import { stopExecution } from './cancellation.js';
+import { type Core, log, messageText, recordSession, refuse, reply } from './core.js';
+import { isFinal } from './job.js';
+import type { Peer } from './peer.js';
+import { type Session, sessionText } from './session.js';
+import { closedFields, continueClosing } from './session-closing.js';
+import { brokerError, settle } from './settlement.js';
+import type { RequestOf } from './turn.js';
+
+export function newSession(id: string, task: string, labels: string, openedAt: number): Session {
+  return {
+    id,
+    task,
+    labels,
+    openedAt,
+    state: 'open',
+    closedAt: null,
+    runtimeId: null,
+    running: null,
+    runningExecution: null,
+    closers: [],
+    graceDeadline: -1,
+    graceItem: { kind: 'sessionGrace', sessionId: id },
+    removing: false,
+    lossDeadline: -1,
+    lossItem: { kind: 'sessionLoss', sessionId: id },
+    kept: [],
+    stopped: true,
+    stored: false,
+    touched: false,
+  };
+}
+
+/** A session in memory or in the journal. */
+export function findSession(core: Core, id: string): Session | null {
+  return core.sessions.get(id) ?? core.archive.findSession(id);
+}
+
+/** `open_session`. Opening an open session again is not an error. */
+export function openSession(core: Core, peer: Peer, request: RequestOf<'open_session'>): void {
+  const { session_id: id, task } = request;
+  const known = findSession(core, id);
+  if (known !== null) {
+    if (known.state === 'lost')
+      return refuse(core, peer, request, 'session_lost', `session ${id} lost the runtime that held it`);
+    if (known.state !== 'open') return refuse(core, peer, request, 'session_closed', `session ${id} is closed`);
+    if (known.task !== task)
+      return refuse(core, peer, request, 'session_conflict', `session ${id} is open for another task`);
+    return reply(core, peer, 'session_opened', request.request_id, `,"session":${textOf(core, known)}`);
+  }
+  if (core.draining) return refuse(core, peer, request, 'unavailable', 'the broker is stopping');
+  if (core.degraded !== null) return refuse(core, peer, request, 'disk_full', core.degraded.message);
+  if (core.sessions.size >= core.settings.maxSessions) {
+    return refuse(
+      core,
+      peer,
+      request,
+      'capacity',
+      `the broker holds ${core.settings.maxSessions} sessions`,
+      ',"reason":"sessions"',
+    );
+  }
+  const session = newSession(id, task, JSON.stringify(request.labels), core.now.wall);
+  core.sessions.set(id, session);
+  recordSession(core, session);
+  core.effects.push({
+    kind: 'makeSessionDirectory',
+    sessionId: id,
+    to: peer.id,
+    requestId: request.request_id,
+    done: messageText('session_opened', request.request_id, `,"session":${textOf(core, session)}`),
+  });
+}
+
+function textOf(core: Core, session: Session): string {
+  return sessionText(session, core.archive.sessionDirectory(session.id));
+}
+
+/** `close_session`: no further job; a running one is stopped and waited for. */
+export function closeSession(core: Core, peer: Peer, request: RequestOf<'close_session'>): void {
+  const { session_id: id } = request;
+  const session = findSession(core, id);
+  if (session === null) return refuse(core, peer, request, 'session_not_found', `there is no session ${id}`);
+  if (session.state === 'closed')
+    return reply(core, peer, 'session_closed', request.request_id, closedFields(core, session));
+  peer.outstanding.add(request.request_id);
+  session.closers.push({ peer, requestId: request.request_id, deadline: -1, item: session.graceItem });
+  beginClosing(core, session, request.grace_ms);
+}
+
+function beginClosing(core: Core, session: Session, graceMs: number): void {
+  if (session.state === 'closing') return;
+  session.state = 'closing';
+  recordSession(core, session);
+  core.durations.cancel(session.lossDeadline, session.lossItem);
+  const job = session.running;
+  if (job !== null && !isFinal(job.state)) {
+    const { execution } = job;
+    settle(core, job, 'cancelled', { result: null, error: brokerError('cancelled', 'the session was closed') });
+    if (execution !== null) stopExecution(core, execution, 'session_closed');
+  }
+  if (session.runningExecution === null) session.running = null;
+  else session.graceDeadline = core.durations.add(core.now.mono + graceMs, session.graceItem);
+  continueClosing(core, session);
+}
+
+/** Its directory could not be made: the session never was. */
+export function directoryFailed(core: Core, sessionId: string): void {
+  const session = core.sessions.get(sessionId);
+  if (session === undefined) return;
+  session.state = 'closed';
+  session.closedAt = core.now.wall;
+  recordSession(core, session);
+  core.sessions.delete(sessionId);
+}
+
+/** A runtime went away: sessions that live in it are lost unless it comes back in time. */
+export function watchPinnedSessions(core: Core, runtimeId: string, waitMs: number): void {
+  for (const session of core.sessions.values()) {
+    if (session.runtimeId !== runtimeId || session.state !== 'open') continue;
+    core.durations.cancel(session.lossDeadline, session.lossItem);
+    session.lossDeadline = core.durations.add(core.now.mono + waitMs, session.lossItem);
+  }
+}
+
+/** The time to come back is over. */
+export function pinnedWindowOver(core: Core, sessionId: string): void {
+  const session = core.sessions.get(sessionId);
+  if (session === undefined || session.state !== 'open' || session.runtimeId === null) return;
+  for (const peer of core.peers.values())
+    if (peer.runtimeId === session.runtimeId && peer.tasks.has(session.task)) return;
+  session.state = 'lost';
+  recordSession(core, session);
+  log(core, 'warn', 'session.lost', { sessionId, runtimeId: session.runtimeId });
+  const job = session.running;
+  if (job !== null && !isFinal(job.state) && job.execution === null) {
+    settle(core, job, 'discarded', { result: null, error: brokerError('executor_lost') });
+  }
+}

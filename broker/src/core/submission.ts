@@ -1,0 +1,218 @@
+/**
+ * `enqueue`: from a request to a durable job, or to the job that has this id already.
+ *
+ * An id means one job for ever: an equal definition is answered with the job as it is, another definition is refused, or, inside a session,
+ * answered with `conflict: true` (a repeated remote operation must get the first one's answer). An id of which only the tombstone is left never runs again.
+ */
+import type { Enqueue, EnqueueOptions } from '@reelhost/protocol';
+import { type Core, log, push, recordJob, recordSession, refuse, reply } from './core.js';
+import { isFinal, type Job, type JobDefinition, type RawJson, sameDefinition } from './job.js';
+import { jobText, settledFields } from './job-view.js';
+import { findJob } from './lookup.js';
+import type { Peer } from './peer.js';
+import type { Session } from './session.js';
+import { findSession } from './sessions.js';
+import { pinOf } from './settlement.js';
+import { watchJob } from './watching.js';
+
+/** `enqueue`. */
+export function enqueue(core: Core, peer: Peer, request: Enqueue): void {
+  const { task, options } = request;
+  const args = request.args.text;
+  const sessionId = request.session_id ?? null;
+  const watch = request.watch === true;
+  if (args.length > core.settings.maxArgsBytes && !peer.extension) {
+    return refuse(
+      core,
+      peer,
+      request,
+      'capacity',
+      `args are larger than ${core.settings.maxArgsBytes} bytes`,
+      ',"reason":"args_bytes"',
+    );
+  }
+  const definition: JobDefinition = {
+    task,
+    queue: options.queue,
+    maxAttempts: sessionId === null ? options.retries + 1 : 1,
+    timeoutMs: options.timeout_ms,
+    delayMs: options.delay_ms ?? null,
+    runAt: options.run_at ?? null,
+    sessionId,
+  };
+  const id = idOf(core, options);
+  const known = options.id === undefined && options.submission_id === undefined ? null : findJob(core, id);
+  if (known === 'expired')
+    return refuse(core, peer, request, 'job_expired', `job ${id} ran, but its result is no longer kept`);
+  if (known !== null) return answerKnown(core, peer, request, known, definition, args, watch);
+  const session = sessionId === null ? null : findSession(core, sessionId);
+  if (!mayEnqueue(core, peer, request, sessionId, session)) return;
+  const job = createJob(core, id, definition, args, request.secrets === undefined ? 'none' : 'held');
+  holdSecrets(core, job, request);
+  if (session !== null) {
+    session.running = job;
+    recordSession(core, session);
+  }
+  core.counters.enqueued++;
+  admit(core, job);
+  if (watch) watchJob(core, peer, job.id);
+  reply(
+    core,
+    peer,
+    'enqueued',
+    request.request_id,
+    `,"job_id":"${id}","job":${jobText(job, peer.extension ? null : core.archive)}`,
+  );
+}
+
+function invalid(core: Core, peer: Peer, request: Enqueue, text: string): void {
+  refuse(core, peer, request, 'invalid_enqueue', text);
+}
+
+function idOf(core: Core, options: EnqueueOptions): string {
+  if (options.id !== undefined) return options.id;
+  if (options.submission_id !== undefined) return core.entropy.submissionJobId(options.submission_id);
+  return core.entropy.jobId();
+}
+
+function answerKnown(
+  core: Core,
+  peer: Peer,
+  request: Enqueue,
+  job: Job,
+  definition: JobDefinition,
+  args: RawJson,
+  watch: boolean,
+): void {
+  const same = sameDefinition(job, definition) && sameArgs(core, job, args);
+  if (!same && (definition.sessionId === null || job.sessionId !== definition.sessionId)) {
+    return invalid(core, peer, request, `job ${job.id} exists with another definition`);
+  }
+  core.counters.repeated++;
+  if (!same) {
+    core.counters.conflicts++;
+    log(core, 'warn', 'job.conflict', { jobId: job.id, sessionId: job.sessionId });
+  }
+  if (request.secrets !== undefined && job.secrets === 'missing') {
+    job.secrets = 'held';
+    holdSecrets(core, job, request);
+    if (job.state === 'available') makeReady(core, job);
+  }
+  const conflict = same ? '' : ',"conflict":true';
+  const view = jobText(job, peer.extension ? null : core.archive);
+  reply(core, peer, 'enqueued', request.request_id, `,"job_id":"${job.id}","job":${view}${conflict}`);
+  if (!watch) return;
+  if (isFinal(job.state)) push(core, peer, 'job_settled', settledFields(job, resultOf(core, job)));
+  else watchJob(core, peer, job.id);
+}
+
+/** Secrets stay with the driver, in memory; the core only knows that there are some. */
+function holdSecrets(core: Core, job: Job, request: Enqueue): void {
+  if (request.secrets !== undefined)
+    core.effects.push({ kind: 'holdSecrets', jobId: job.id, secrets: request.secrets });
+}
+
+function sameArgs(core: Core, job: Job, args: RawJson): boolean {
+  const stored = job.args ?? core.archive.readArgs(job);
+  return stored === args || core.archive.sameJson(stored, args);
+}
+
+/** The raw result of a completed job, from wherever it is. */
+export function resultOf(core: Core, job: Job): RawJson {
+  return job.result ?? core.archive.readResult(job) ?? 'null';
+}
+
+function mayEnqueue(
+  core: Core,
+  peer: Peer,
+  request: Enqueue,
+  sessionId: string | null,
+  session: Session | null,
+): boolean {
+  if (sessionId !== null) {
+    if (session === null) refuse(core, peer, request, 'session_not_found', `there is no session ${sessionId}`);
+    else if (session.state === 'lost')
+      refuse(core, peer, request, 'session_lost', `session ${sessionId} lost the runtime that held it`);
+    else if (session.state !== 'open') refuse(core, peer, request, 'session_closed', `session ${sessionId} is closed`);
+    else if (session.running !== null || session.runningExecution !== null) {
+      refuse(core, peer, request, 'session_busy', `session ${sessionId} has a job that is not finished`);
+    } else return capacityLeft(core, peer, request);
+    return false;
+  }
+  return capacityLeft(core, peer, request);
+}
+
+function capacityLeft(core: Core, peer: Peer, request: Enqueue): boolean {
+  if (core.draining) refuse(core, peer, request, 'unavailable', 'the broker is stopping');
+  else if (core.degraded !== null) refuse(core, peer, request, 'disk_full', core.degraded.message);
+  else if (core.jobs.size >= core.settings.maxLiveJobs) {
+    refuse(
+      core,
+      peer,
+      request,
+      'capacity',
+      `${core.settings.maxLiveJobs} jobs are not finished`,
+      ',"reason":"live_jobs"',
+    );
+  } else return true;
+  return false;
+}
+
+/** A new job, recorded with this turn. */
+export function createJob(
+  core: Core,
+  id: string,
+  definition: JobDefinition,
+  args: RawJson,
+  secrets: Job['secrets'],
+): Job {
+  const resident = core.residentArgsBytes + args.length <= core.settings.residentArgsBytes;
+  const job: Job = {
+    ...definition,
+    seq: core.nextSeq++,
+    id,
+    createdAt: core.now.wall,
+    args,
+    argsBytes: args.length,
+    resident,
+    state: 'available',
+    attempt: 0,
+    interruptions: 0,
+    dueAt: null,
+    completedAt: null,
+    error: null,
+    result: null,
+    resultBytes: 0,
+    execution: null,
+    secrets,
+    stored: false,
+    touched: false,
+    order: 0,
+    parked: -1,
+    progress: null,
+  };
+  core.residentArgsBytes += args.length;
+  core.jobs.set(id, job);
+  recordJob(core, job);
+  return job;
+}
+
+/** Puts a new job into its line, or parks it until it is due. */
+export function admit(core: Core, job: Job): void {
+  const { delayMs, runAt } = job;
+  if (delayMs !== null && delayMs > 0) {
+    job.state = 'scheduled';
+    job.dueAt = core.now.wall + delayMs;
+    job.parked = core.durations.add(core.now.mono + delayMs, { kind: 'jobDue', job });
+  } else if (runAt !== null && runAt > core.now.wall) {
+    job.state = 'scheduled';
+    job.dueAt = runAt;
+    job.parked = core.appointments.add(runAt, { kind: 'jobDue', job });
+  } else makeReady(core, job);
+}
+
+/** The job may run from now on. */
+export function makeReady(core: Core, job: Job): void {
+  core.lanes.append(job, pinOf(core, job));
+  core.dispatchWanted = true;
+}

@@ -1,0 +1,45 @@
+/** Random ids, and the ids that are computed from other ids. */
+import { randomBytes, randomInt } from 'node:crypto';
+import { occurrenceJobId, submissionJobId } from '@reelhost/protocol';
+import type { Entropy } from './core/index.js';
+
+/** Random bytes are drawn in blocks: one call of the system per some hundred ids. */
+const BLOCK_BYTES = 8192;
+
+export class SystemEntropy implements Entropy {
+  #block: Buffer = Buffer.alloc(0);
+  #at = 0;
+
+  jobId(): string {
+    for (;;) {
+      const id = this.#take(16).toString('hex');
+      if (id !== '00000000000000000000000000000000') return id;
+    }
+  }
+
+  submissionJobId(submissionId: string): string {
+    return submissionJobId(submissionId);
+  }
+
+  occurrenceJobId(scheduleId: string, dueAt: number): string {
+    return occurrenceJobId(scheduleId, dueAt);
+  }
+
+  token(): string {
+    return this.#take(18).toString('base64url');
+  }
+
+  upTo(max: number): number {
+    return max <= 0 ? 0 : randomInt(max + 1);
+  }
+
+  #take(bytes: number): Buffer {
+    if (this.#at + bytes > this.#block.length) {
+      this.#block = randomBytes(BLOCK_BYTES);
+      this.#at = 0;
+    }
+    const taken = this.#block.subarray(this.#at, this.#at + bytes);
+    this.#at += bytes;
+    return taken;
+  }
+}

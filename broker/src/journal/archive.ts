@@ -1,0 +1,92 @@
+/** What the core may ask of the world: finished work, session directories, processes. Read-only. */
+import { statSync } from 'node:fs';
+import type { Archive, Job, JournalFacts, RawJson, Session } from '../core/index.js';
+import { JOB_STATES } from '../core/index.js';
+import { isProcessAlive } from '../state/processes.js';
+import type { SessionDirectories } from '../state/session-directories.js';
+import type { Journal } from './journal.js';
+import { sameJson } from './json-equality.js';
+import { listJobs, listSessions } from './listing.js';
+
+export class JournalArchive implements Archive {
+  readonly #journal: Journal;
+  readonly #directories: SessionDirectories;
+  readonly #path: string;
+  readonly #setAside: string | null;
+
+  constructor(journal: Journal, directories: SessionDirectories, path: string, setAside: string | null) {
+    this.#journal = journal;
+    this.#directories = directories;
+    this.#path = path;
+    this.#setAside = setAside;
+  }
+
+  findJob(id: string): Job | 'expired' | null {
+    return this.#journal.findJob(id);
+  }
+
+  readArgs(job: Job): RawJson {
+    return this.#journal.readArgs(job);
+  }
+
+  readResult(job: Job): RawJson | null {
+    return this.#journal.readResult(job);
+  }
+
+  findSession(id: string): Session | null {
+    return this.#journal.findSession(id);
+  }
+
+  listJobs(
+    state: string | null,
+    limit: number,
+    cursor: string | null,
+  ): { readonly jobs: Job[]; readonly nextCursor: string | null } {
+    return listJobs(this.#journal.database, state, limit, cursor);
+  }
+
+  listSessions(
+    state: string | null,
+    limit: number,
+    cursor: string | null,
+  ): { readonly sessions: Session[]; readonly nextCursor: string | null } {
+    return listSessions(this.#journal.database, state, limit, cursor);
+  }
+
+  facts(): JournalFacts {
+    const rows = this.#journal.database.prepare('SELECT state, count(*) AS number FROM jobs GROUP BY state').all() as {
+      state: number;
+      number: number;
+    }[];
+    return {
+      durability: this.#journal.durability,
+      bytes: sizeOf(this.#path),
+      walBytes: sizeOf(`${this.#path}-wal`),
+      jobs: Object.fromEntries(rows.map((row) => [JOB_STATES[row.state] ?? 'expired', row.number])),
+      setAside: this.#setAside,
+    };
+  }
+
+  isProcessAlive(pid: number): boolean {
+    return isProcessAlive(pid);
+  }
+
+  sessionDirectory(sessionId: string): string {
+    return this.#directories.pathOf(sessionId);
+  }
+
+  readOp(args: RawJson): string | null {
+    const value: unknown = JSON.parse(args);
+    if (typeof value !== 'object' || value === null) return null;
+    const { op } = value as { op?: unknown };
+    return typeof op === 'string' ? op : null;
+  }
+
+  sameJson(a: RawJson, b: RawJson): boolean {
+    return sameJson(a, b);
+  }
+}
+
+function sizeOf(path: string): number {
+  return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+}

@@ -1,0 +1,236 @@
+/**
+ * The SQLite journal: the one place where a job survives. One transaction per turn of the event loop; what a turn recorded is on disk when
+ * {@link Journal.commit} returns (with durability `full` also after a power cut).
+ *
+ * It never decides anything and never starts a transaction that begins by reading: every write transaction is IMMEDIATE, so the busy
+ * handler works while another process reads or holds the file.
+ */
+import SQLite, { type Database, type Statement } from 'better-sqlite3';
+import type { Job, RawJson, Records, Schedule, Session, StoredState } from '../core/index.js';
+import {
+  executionOf,
+  executionText,
+  type JobRow,
+  jobOf,
+  type ScheduleRow,
+  type SessionRow,
+  STATE_NUMBER,
+  scheduleOf,
+  sessionOf,
+} from './rows.js';
+import { INLINE_BYTES, migrate, TOMBSTONE } from './schema.js';
+
+export type Durability = 'full' | 'normal';
+
+/** How long a write waits for another process that holds the file. */
+const BUSY_TIMEOUT_MS = 10_000;
+/** Pages of WAL after which SQLite moves them into the file; 4 KiB each. */
+const CHECKPOINT_PAGES = 2000;
+/** What is left of the WAL file after a checkpoint. */
+const WAL_LIMIT_BYTES = 16_777_216;
+
+export class Journal {
+  readonly durability: Durability;
+  readonly database: Database;
+  readonly #begin: Statement;
+  readonly #commit: Statement;
+  readonly #rollback: Statement;
+  readonly #insertJob: Statement;
+  readonly #updateJob: Statement;
+  readonly #insertPayload: Statement;
+  readonly #readPayload: Statement;
+  readonly #findJob: Statement;
+  readonly #bury: Statement;
+  readonly #dropPayloads: Statement;
+  readonly #saveSession: Statement;
+  readonly #findSession: Statement;
+  readonly #sessionJobs: Statement;
+  readonly #saveSchedule: Statement;
+
+  /** Opens or makes a journal. @throws SqliteError when the file is damaged, NewerJournalError when a newer release wrote it. */
+  constructor(path: string, durability: Durability) {
+    this.durability = durability;
+    const database = new SQLite(path, { timeout: BUSY_TIMEOUT_MS });
+    this.database = database;
+    database.pragma('auto_vacuum = INCREMENTAL');
+    database.pragma('journal_mode = WAL');
+    database.pragma(`synchronous = ${durability === 'full' ? 'FULL' : 'NORMAL'}`);
+    database.pragma(`wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
+    database.pragma(`journal_size_limit = ${WAL_LIMIT_BYTES}`);
+    migrate(database);
+    this.#begin = database.prepare('BEGIN IMMEDIATE');
+    this.#commit = database.prepare('COMMIT');
+    this.#rollback = database.prepare('ROLLBACK');
+    this.#insertJob = database.prepare(
+      `INSERT INTO jobs (seq, id, task, queue, state, attempt, max_attempts, timeout_ms, delay_ms, run_at, created_at, due_at, completed_at,
+       interruptions, session_id, needs_secrets, execution, error, args_bytes, args, result_bytes, result)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    );
+    this.#updateJob = database.prepare(
+      `UPDATE jobs SET state = ?, attempt = ?, due_at = ?, completed_at = ?, interruptions = ?, execution = ?, error = ?, result_bytes = ?, result = ?
+       WHERE seq = ?`,
+    );
+    this.#insertPayload = database.prepare('INSERT OR REPLACE INTO payloads (key, body) VALUES (?, ?)');
+    this.#readPayload = database.prepare('SELECT body FROM payloads WHERE key = ?').pluck();
+    this.#findJob = database.prepare('SELECT * FROM jobs WHERE id = ?');
+    this.#bury = database.prepare(
+      `UPDATE jobs SET state = ${TOMBSTONE}, args = NULL, result = NULL, error = NULL, args_bytes = 0, result_bytes = 0 WHERE id = ? RETURNING seq`,
+    );
+    this.#dropPayloads = database.prepare('DELETE FROM payloads WHERE key IN (?, ?)');
+    this.#saveSession = database.prepare(
+      `INSERT INTO sessions (id, task, labels, state, runtime_id, opened_at, closed_at, stopped) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+       ON CONFLICT (id) DO UPDATE SET state = excluded.state, runtime_id = excluded.runtime_id, closed_at = excluded.closed_at, stopped = excluded.stopped`,
+    );
+    this.#findSession = database.prepare('SELECT * FROM sessions WHERE id = ?');
+    this.#sessionJobs = database
+      .prepare(
+        `SELECT id FROM jobs WHERE session_id = ? AND completed_at IS NOT NULL AND state < ${TOMBSTONE} ORDER BY completed_at, seq`,
+      )
+      .pluck();
+    this.#saveSchedule = database.prepare(
+      `INSERT OR REPLACE INTO schedules (id, definition, next_at, last_at, cancelled_at, last_job_id) VALUES (?, ?, ?, ?, ?, ?)`,
+    );
+  }
+
+  /** Makes the records of one turn durable, all or none. @throws SqliteError; then nothing was written and the call may be repeated. */
+  commit(records: Records): void {
+    this.#begin.run();
+    try {
+      for (const job of records.jobs) this.#saveJob(job);
+      for (const session of records.sessions) this.#writeSession(session);
+      for (const schedule of records.schedules) this.#writeSchedule(schedule);
+      for (const id of records.tombstones) this.#writeTombstone(id);
+      this.#commit.run();
+    } catch (error) {
+      if (this.database.inTransaction) this.#rollback.run();
+      throw error;
+    }
+  }
+
+  #saveJob(job: Job): void {
+    const state = STATE_NUMBER[job.state];
+    const execution = executionText(job);
+    const error = job.error === null ? null : JSON.stringify(job.error);
+    const result = this.#inline(job.seq * 2 + 1, job.result);
+    if (job.stored) {
+      this.#updateJob.run(
+        state,
+        job.attempt,
+        job.dueAt,
+        job.completedAt,
+        job.interruptions,
+        execution,
+        error,
+        job.resultBytes,
+        result,
+        job.seq,
+      );
+      return;
+    }
+    const args = this.#inline(job.seq * 2, job.args);
+    this.#insertJob.run(
+      job.seq,
+      job.id,
+      job.task,
+      job.queue,
+      state,
+      job.attempt,
+      job.maxAttempts,
+      job.timeoutMs,
+      job.delayMs,
+      job.runAt,
+      job.createdAt,
+      job.dueAt,
+      job.completedAt,
+      job.interruptions,
+      job.sessionId,
+      job.secrets === 'none' ? 0 : 1,
+      execution,
+      error,
+      job.argsBytes,
+      args,
+      job.resultBytes,
+      result,
+    );
+  }
+
+  /** A short text for the row itself, or null after putting a long one beside it. */
+  #inline(key: number, text: string | null): string | null {
+    if (text === null || text.length <= INLINE_BYTES) return text;
+    this.#insertPayload.run(key, text);
+    return null;
+  }
+
+  #writeSession(session: Session): void {
+    const { id, task, labels, state, runtimeId, openedAt, closedAt, stopped } = session;
+    this.#saveSession.run(id, task, labels, state, runtimeId, openedAt, closedAt, stopped ? 1 : 0);
+  }
+
+  #writeSchedule(schedule: Schedule): void {
+    const { id, definition, nextAt, lastAt, cancelledAt, lastJobId } = schedule;
+    this.#saveSchedule.run(id, JSON.stringify(definition), nextAt, lastAt, cancelledAt, lastJobId);
+  }
+
+  #writeTombstone(id: string): void {
+    const row = this.#bury.get(id) as { seq: number } | undefined;
+    if (row !== undefined) this.#dropPayloads.run(row.seq * 2, row.seq * 2 + 1);
+  }
+
+  /** A job that is not in memory, `expired` when only its id is kept, or null. */
+  findJob(id: string): Job | 'expired' | null {
+    const row = this.#findJob.get(id) as JobRow | undefined;
+    if (row === undefined) return null;
+    return row.state === TOMBSTONE ? 'expired' : jobOf(row);
+  }
+
+  readArgs(job: Job): RawJson {
+    return (this.#readPayload.get(job.seq * 2) as string | undefined) ?? '{}';
+  }
+
+  readResult(job: Job): RawJson | null {
+    return (this.#readPayload.get(job.seq * 2 + 1) as string | undefined) ?? null;
+  }
+
+  findSession(id: string): Session | null {
+    const row = this.#findSession.get(id) as SessionRow | undefined;
+    return row === undefined ? null : sessionOf(row);
+  }
+
+  /** Everything unfinished. */
+  load(): StoredState {
+    const rows = this.database.prepare('SELECT * FROM jobs WHERE completed_at IS NULL ORDER BY seq').all() as JobRow[];
+    const jobs = rows.map((row) => ({ job: jobOf(row), execution: executionOf(row) }));
+    const sessionRows = this.database
+      .prepare(`SELECT * FROM sessions WHERE closed_at IS NULL ORDER BY opened_at`)
+      .all() as SessionRow[];
+    const sessions = sessionRows.map((row) => {
+      const session = sessionOf(row);
+      session.kept.push(...(this.#sessionJobs.all(session.id) as string[]));
+      return session;
+    });
+    const scheduleRows = this.database.prepare('SELECT * FROM schedules ORDER BY id').all() as ScheduleRow[];
+    return { jobs, sessions, schedules: scheduleRows.map(scheduleOf) };
+  }
+
+  /** The number the next job gets. */
+  nextSeq(): number {
+    return ((this.database.prepare('SELECT max(seq) FROM jobs').pluck().get() as number | null) ?? 0) + 1;
+  }
+
+  /** Reads a value of the meta table, writing `make()` first when there is none. */
+  meta(key: string, make: () => string): string {
+    const found = this.database.prepare('SELECT value FROM meta WHERE key = ?').pluck().get(key) as string | undefined;
+    if (found !== undefined) return found;
+    const value = make();
+    this.setMeta(key, value);
+    return value;
+  }
+
+  setMeta(key: string, value: string): void {
+    this.database.prepare('INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)').run(key, value);
+  }
+
+  close(): void {
+    this.database.close();
+  }
+}

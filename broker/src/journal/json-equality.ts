@@ -1,0 +1,30 @@
+/** Whether two JSON texts say the same: order of keys and blanks aside, numbers as they are spelled (1 and 1.0 differ, as they do for Tay). */
+
+/** Numbers outside strings become strings of their own, so that parsing keeps their spelling. */
+const TOKEN = /"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g;
+
+function tagged(text: string): unknown {
+  return JSON.parse(text.replace(TOKEN, (token) => (token.startsWith('"') ? `"s${token.slice(1)}` : `"n${token}"`)));
+}
+
+/** Compares two valid JSON texts. */
+export function sameJson(a: string, b: string): boolean {
+  return a === b || sameValue(tagged(a), tagged(b));
+}
+
+function sameValue(a: unknown, b: unknown): boolean {
+  if (a === b) return true;
+  if (
+    typeof a !== 'object' ||
+    typeof b !== 'object' ||
+    a === null ||
+    b === null ||
+    Array.isArray(a) !== Array.isArray(b)
+  )
+    return false;
+  const left = a as Record<string, unknown>;
+  const right = b as Record<string, unknown>;
+  const keys = Object.keys(left);
+  if (keys.length !== Object.keys(right).length) return false;
+  return keys.every((key) => Object.hasOwn(right, key) && sameValue(left[key], right[key]));
+}

@@ -1,0 +1,62 @@
+/**
+ * Opening the journal of a state directory. One that is damaged beyond opening is set aside under a name with the time, and a new one is made: the broker
+ * starts, says so once in its log and in its status, and everything the old journal promised is gone. A journal of a newer release is never touched.
+ */
+import { closeSync, openSync, renameSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import SQLite from 'better-sqlite3';
+import type { StoredState } from '../core/index.js';
+import { type Durability, Journal } from './journal.js';
+
+export interface OpenedJournal {
+  readonly journal: Journal;
+  readonly path: string;
+  readonly state: StoredState;
+  readonly nextSeq: number;
+  /** Where the damaged journal is now, or null. */
+  readonly setAside: string | null;
+}
+
+const DAMAGED = new Set([
+  'SQLITE_CORRUPT',
+  'SQLITE_NOTADB',
+  'SQLITE_FORMAT',
+  'SQLITE_ERROR',
+  'SQLITE_IOERR_SHORT_READ',
+  'SQLITE_MISMATCH',
+]);
+
+/** Whether an error means that the file is no journal any more. */
+export function isDamage(error: unknown): boolean {
+  if (error instanceof SyntaxError || error instanceof TypeError) return true;
+  return (
+    error instanceof SQLite.SqliteError &&
+    [...DAMAGED].some((code) => error.code === code || error.code.startsWith(`${code}_`))
+  );
+}
+
+/** Opens, or sets aside and makes anew. `stamp` names the set aside file, e.g. `20260101T120000Z`. */
+export function openJournal(stateDirectory: string, durability: Durability, stamp: string): OpenedJournal {
+  const path = join(stateDirectory, 'broker.sqlite');
+  try {
+    return { ...open(path, durability), setAside: null };
+  } catch (error) {
+    if (!isDamage(error)) throw error;
+    const aside = `${path}.damaged-${stamp}`;
+    for (const suffix of ['', '-wal', '-shm']) {
+      if (statSync(path + suffix, { throwIfNoEntry: false }) !== undefined) renameSync(path + suffix, aside + suffix);
+    }
+    return { ...open(path, durability), setAside: aside };
+  }
+}
+
+function open(path: string, durability: Durability): Omit<OpenedJournal, 'setAside'> {
+  closeSync(openSync(path, 'a', 0o600));
+  const journal = new Journal(path, durability);
+  try {
+    return { journal, path, state: journal.load(), nextSeq: journal.nextSeq() };
+  } catch (error) {
+    journal.close();
+    throw error;
+  }
+}

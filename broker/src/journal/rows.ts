@@ -1,0 +1,128 @@
+/** Between rows of the journal and the objects of the core. */
+import {
+  JOB_STATES,
+  type Job,
+  type JobError,
+  newSchedule,
+  newSession,
+  type Schedule,
+  type ScheduleDefinition,
+  type Session,
+  type SessionState,
+  type StoredExecution,
+} from '../core/index.js';
+
+export interface JobRow {
+  readonly seq: number;
+  readonly id: string;
+  readonly task: string;
+  readonly queue: string;
+  readonly state: number;
+  readonly attempt: number;
+  readonly max_attempts: number;
+  readonly timeout_ms: number;
+  readonly delay_ms: number | null;
+  readonly run_at: number | null;
+  readonly created_at: number;
+  readonly due_at: number | null;
+  readonly completed_at: number | null;
+  readonly interruptions: number;
+  readonly session_id: string | null;
+  readonly needs_secrets: number;
+  readonly execution: string | null;
+  readonly error: string | null;
+  readonly args_bytes: number;
+  readonly args: string | null;
+  readonly result_bytes: number;
+  readonly result: string | null;
+}
+
+/** Number of a state in a row. */
+export const STATE_NUMBER: Readonly<Record<string, number>> = Object.fromEntries(
+  JOB_STATES.map((state, number) => [state, number]),
+);
+
+export function jobOf(row: JobRow): Job {
+  return {
+    seq: row.seq,
+    id: row.id,
+    task: row.task,
+    queue: row.queue,
+    state: JOB_STATES[row.state] ?? 'discarded',
+    attempt: row.attempt,
+    maxAttempts: row.max_attempts,
+    timeoutMs: row.timeout_ms,
+    delayMs: row.delay_ms,
+    runAt: row.run_at,
+    createdAt: row.created_at,
+    dueAt: row.due_at,
+    completedAt: row.completed_at,
+    interruptions: row.interruptions,
+    sessionId: row.session_id,
+    secrets: row.needs_secrets === 1 && row.completed_at === null ? 'missing' : 'none',
+    error: row.error === null ? null : (JSON.parse(row.error) as JobError),
+    argsBytes: row.args_bytes,
+    args: row.args,
+    resident: false,
+    resultBytes: row.result_bytes,
+    result: row.result,
+    execution: null,
+    stored: true,
+    touched: false,
+    order: 0,
+    parked: -1,
+    progress: null,
+  };
+}
+
+export function executionOf(row: JobRow): StoredExecution | null {
+  return row.execution === null ? null : (JSON.parse(row.execution) as StoredExecution);
+}
+
+/** The execution of a running job as the journal keeps it. */
+export function executionText(job: Job): string | null {
+  const { execution } = job;
+  if (execution === null) return null;
+  const { executionId, reservationId, runtimeId, pid, extension, idempotent, startedAt } = execution;
+  const stored: StoredExecution = { executionId, reservationId, runtimeId, pid, extension, idempotent, startedAt };
+  return JSON.stringify(stored);
+}
+
+export interface SessionRow {
+  readonly id: string;
+  readonly task: string;
+  readonly labels: string;
+  readonly state: string;
+  readonly runtime_id: string | null;
+  readonly opened_at: number;
+  readonly closed_at: number | null;
+  readonly stopped: number;
+}
+
+export function sessionOf(row: SessionRow): Session {
+  const session = newSession(row.id, row.task, row.labels, row.opened_at);
+  session.state = row.state as SessionState;
+  session.runtimeId = row.runtime_id;
+  session.closedAt = row.closed_at;
+  session.stopped = row.stopped === 1;
+  session.stored = true;
+  return session;
+}
+
+export interface ScheduleRow {
+  readonly id: string;
+  readonly definition: string;
+  readonly next_at: number | null;
+  readonly last_at: number | null;
+  readonly cancelled_at: number | null;
+  readonly last_job_id: string | null;
+}
+
+export function scheduleOf(row: ScheduleRow): Schedule {
+  const schedule = newSchedule(row.id, JSON.parse(row.definition) as ScheduleDefinition);
+  schedule.nextAt = row.next_at;
+  schedule.lastAt = row.last_at;
+  schedule.cancelledAt = row.cancelled_at;
+  schedule.lastJobId = row.last_job_id;
+  return schedule;
+}

@@ -1,0 +1,78 @@
+/**
+ * One connection: bytes in, messages out. Everything written during a turn leaves in one write. A peer that does not read is first no longer read
+ * from, then, when what waits for it exceeds a bound, cut off; nobody else notices.
+ */
+import type { Socket } from 'node:net';
+import { encodeFrames, FrameReader } from '@reelhost/protocol';
+
+/** Bytes waiting to be read by the peer above which its own requests wait. */
+const PAUSE_BYTES = 1_048_576;
+/** Bytes waiting above which the peer is cut off. */
+const CUT_OFF_BYTES = 33_554_432;
+
+/** How long an ended connection may take to read its last message. */
+const LINGER_MS = 1000;
+
+export class Connection {
+  readonly id: number;
+  readonly reader: FrameReader;
+  readonly #socket: Socket;
+  #texts: string[] = [];
+  #reading = true;
+  #ending = false;
+
+  constructor(id: number, socket: Socket, maxFrameBytes: number) {
+    this.id = id;
+    this.#socket = socket;
+    this.reader = new FrameReader(maxFrameBytes);
+    socket.on('drain', () => {
+      if (this.#reading) socket.resume();
+    });
+  }
+
+  /** Whether more is read from it; not when it has broken the protocol or is being closed. */
+  get reading(): boolean {
+    return this.#reading;
+  }
+
+  stopReading(): void {
+    this.#reading = false;
+    this.#socket.pause();
+  }
+
+  /** Puts a message into this turn's write. True when it is the first one. */
+  queue(text: string): boolean {
+    return this.#texts.push(text) === 1;
+  }
+
+  /** Writes what was queued. False when the peer is so far behind that it was cut off. */
+  flush(): boolean {
+    if (this.#texts.length === 0 || this.#socket.destroyed) return true;
+    const bytes = encodeFrames(this.#texts);
+    this.#texts = [];
+    this.#socket.write(bytes);
+    const waiting = this.#socket.writableLength;
+    if (waiting > CUT_OFF_BYTES) {
+      this.destroy();
+      return false;
+    }
+    if (waiting > PAUSE_BYTES) this.#socket.pause();
+    if (this.#ending) this.#socket.end();
+    return true;
+  }
+
+  /** Reads nothing more and ends when what is queued was sent. */
+  end(): void {
+    if (this.#ending) return;
+    this.#ending = true;
+    this.stopReading();
+    if (this.#texts.length === 0) this.#socket.end();
+    setTimeout(() => this.#socket.destroy(), LINGER_MS).unref();
+  }
+
+  destroy(): void {
+    this.#reading = false;
+    this.#ending = true;
+    this.#socket.destroy();
+  }
+}
