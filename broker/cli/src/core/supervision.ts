@@ -17,6 +17,9 @@ export interface RestartPolicy {
   readonly windowMs: number;
   /** Exit codes that another start cannot mend: wrong usage, lock held, not paired, wrong configuration. */
   readonly finalCodes: readonly number[];
+  /** Exit codes that somebody may mend while we wait (install ffmpeg, say): tried again every `slowPauseMs`, without an end. */
+  readonly slowCodes: readonly number[];
+  readonly slowPauseMs: number;
 }
 
 /** The policy when the configuration says nothing. */
@@ -27,7 +30,14 @@ export const DEFAULT_RESTART_POLICY: RestartPolicy = {
   maxDeaths: 10,
   windowMs: 300_000,
   finalCodes: [2, 5, 77, 78],
+  slowCodes: [],
+  slowPauseMs: 30_000,
 };
+
+/** An executor that cannot work yet (exit code 78) must not take the host down with it, and may be able to later. */
+export function policyForExecutors(policy: RestartPolicy): RestartPolicy {
+  return { ...policy, finalCodes: policy.finalCodes.filter((code) => code !== 78), slowCodes: [78] };
+}
 
 /** How a process ended; exactly one of the two is not null. */
 export interface PartExit {
@@ -119,23 +129,25 @@ function exited(state: PartState, exit: PartExit, now: number, policy: RestartPo
   }
   if (state.phase !== 'running') return unchanged(state);
   const reap: PartEffect = { type: 'reapGroup', pid: state.pid };
-  const deaths = [...state.deaths, now].filter((at) => at > now - policy.windowMs);
-  const steady = now - state.since >= policy.steadyAfterMs;
-  const pauseMs = steady ? policy.firstPauseMs : state.pauseMs;
-  const history: History = {
-    deaths,
-    pauseMs: Math.min(pauseMs * 2, policy.maxPauseMs),
-    restarts: state.restarts,
-    lastExit: exit,
-  };
+  const before: History = { ...historyOf(state), lastExit: exit };
   if (exit.code !== null && policy.finalCodes.includes(exit.code)) {
-    return failed(history, `ended with exit code ${exit.code}, which another start would not change`, now, [reap]);
+    return failed(before, `ended with exit code ${exit.code}, which another start would not change`, now, [reap]);
   }
+  if (exit.code !== null && policy.slowCodes.includes(exit.code)) {
+    return waiting(before, now + policy.slowPauseMs, now, reap);
+  }
+  const deaths = [...state.deaths, now].filter((at) => at > now - policy.windowMs);
   if (deaths.length > policy.maxDeaths) {
     const minutes = Math.round(policy.windowMs / 60_000);
-    return failed(history, `died ${deaths.length} times within ${minutes} minutes`, now, [reap]);
+    return failed({ ...before, deaths }, `died ${deaths.length} times within ${minutes} minutes`, now, [reap]);
   }
-  const until = now + pauseMs;
+  const steady = now - state.since >= policy.steadyAfterMs;
+  const pauseMs = steady ? policy.firstPauseMs : state.pauseMs;
+  const history = { ...before, deaths, pauseMs: Math.min(pauseMs * 2, policy.maxPauseMs) };
+  return waiting(history, now + pauseMs, now, reap);
+}
+
+function waiting(history: History, until: number, now: number, reap: PartEffect): PartStep {
   return { state: { ...history, phase: 'waiting', until, since: now }, effects: [reap, { type: 'wakeAt', at: until }] };
 }
 

@@ -8,6 +8,7 @@ import {
   type PartEffect,
   type PartInput,
   type PartState,
+  policyForExecutors,
   type RestartPolicy,
   stepPart,
 } from '../core/supervision.js';
@@ -59,7 +60,7 @@ export class Supervisor {
   /** Starts every part, in the order given. */
   start(plans: readonly PartPlan[]): void {
     for (const plan of plans) {
-      const first = beginPart(this.#around.clock(), this.#policy);
+      const first = beginPart(this.#around.clock(), this.#policyFor(plan));
       let resolveStopped = (): void => {};
       const stopped = new Promise<void>((resolve) => {
         resolveStopped = resolve;
@@ -95,8 +96,12 @@ export class Supervisor {
     }
   }
 
+  #policyFor(plan: PartPlan): RestartPolicy {
+    return plan.kind === 'executor' ? policyForExecutors(this.#policy) : this.#policy;
+  }
+
   #input(part: Part, input: PartInput): void {
-    const step = stepPart(part.state, input, this.#around.clock(), this.#policy);
+    const step = stepPart(part.state, input, this.#around.clock(), this.#policyFor(part.plan));
     part.state = step.state;
     this.#carryOut(part, step.effects);
     this.#changed();

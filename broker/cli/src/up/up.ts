@@ -7,6 +7,7 @@ import { mkdirSync } from 'node:fs';
 import { connect } from 'node:net';
 import { DEFAULT_RESTART_POLICY, type RestartPolicy } from '../core/supervision.js';
 import { CommandError, ExitCode } from '../exit-codes.js';
+import { watchParentPipe } from '../parent-pipe.js';
 import { hostPaths } from '../paths.js';
 import { print } from '../terminal.js';
 import { readConfig, type UpConfig } from './config.js';
@@ -37,6 +38,7 @@ export async function up(options: { config?: string; check?: boolean; logLevel?:
     );
   }
   mkdirSync(config.stateDir, { recursive: true, mode: 0o700 });
+  watchParentPipe();
   return run(config, plans);
 }
 
