@@ -81,7 +81,10 @@ function createLog(level: ExecutorOptions['logLevel']) {
 async function serve(options: ExecutorOptions, log: Log, scratch: string): Promise<number> {
   const owner = ownerMarker();
   let children = 0;
-  const nextMarker = (): string => `${owner}${(children += 1)}`;
+  const nextMarker = (): string => {
+    children += 1;
+    return `${owner}${children}`;
+  };
   const swept = sweepOrphans();
   if (swept > 0) log.warn({ event: 'orphans.ended', count: swept }, 'ended processes a dead executor had left behind');
   const guardian = createGuardian(owner);
@@ -97,7 +100,15 @@ async function serve(options: ExecutorOptions, log: Log, scratch: string): Promi
       temporary: fonts.home,
       fontconfigFile: fonts.fontconfigFile,
     });
-    const sandbox = await selectSandbox(options.sandbox, { programs, fonts, environment, scratch, nextMarker, log });
+    const sandbox = await selectSandbox(options.sandbox, {
+      ffmpeg: programs.ffmpeg,
+      readable: { paths: [fonts.folder, fonts.fontconfigFile] },
+      environment,
+      scratch,
+      nextMarker,
+      note: (mechanism, reason) => log.warn({ event: 'sandbox.not_usable', mechanism }, `${mechanism}: ${reason}`),
+    });
+    if (sandbox.name === 'none') log.warn({ event: 'sandbox.none' }, 'no sandbox: only the argv validator protects this computer');
     const capabilities = await probeCapabilities(programs, nextMarker);
 
     const look: { lost: boolean } = { lost: false };

@@ -16,7 +16,7 @@ export interface SandboxCommand {
   environment: Readonly<Record<string, string>>;
 }
 
-/** The same, as it must be spawned. */
+/** The same, as it must be spawned (with `sessionDir` as the working directory). */
 export interface WrappedCommand {
   program: string;
   argv: readonly string[];
@@ -29,6 +29,12 @@ export interface Sandbox {
   wrap(command: SandboxCommand): WrappedCommand;
   /** How the session directory may be called in the child's output: all of these become relative paths. */
   roots(sessionDir: string): string[];
+}
+
+/** What every mechanism must leave readable, besides the program and the system's libraries. */
+export interface ReadableParts {
+  /** Folders and files: fonts and their configuration. */
+  paths: readonly string[];
 }
 
 /** No sandbox: only the validator, the rebuilt argv and the built environment protect the host. */
