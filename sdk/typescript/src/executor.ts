@@ -68,6 +68,8 @@ export interface Executor {
 export const DEFAULT_STOP_GRACE_MS = 10_000;
 /** After their abort signal handlers have this long to end before the connection is given up, in milliseconds. */
 const ABORT_GRACE_MS = 10_000;
+/** Then the broker has this long to accept the reports that are owed, in milliseconds; less when the whole grace is less. */
+const REPORT_GRACE_MS = 2_000;
 /** Refusals of hello that may pass. */
 const PASSING: ReadonlySet<string> = new Set([
   'unavailable',
@@ -100,7 +102,7 @@ class LocalExecutor implements Executor, LinkOwner {
   #wanted: ReadonlySet<string> | undefined;
   #helloId = '';
   #lastRequest = 0;
-  #emptied: (() => void) | undefined;
+  #changed: (() => void) | undefined;
 
   constructor(options: ExecutorOptions) {
     this.#options = options;
@@ -127,9 +129,11 @@ class LocalExecutor implements Executor, LinkOwner {
     this.state = 'stopping';
     this.#tasks.clear();
     if (this.#link.phase === 'up') this.#sendTaskKeys('unregister_tasks', withdrawn);
-    await this.#untilEmpty(options.graceMs ?? DEFAULT_STOP_GRACE_MS);
+    const graceMs = options.graceMs ?? DEFAULT_STOP_GRACE_MS;
+    await this.#until(() => this.#table.unfinished === 0, graceMs);
     this.#perform(this.#table.abandon('stopping'));
-    await this.#untilEmpty(ABORT_GRACE_MS);
+    await this.#until(() => this.#table.unfinished === 0, ABORT_GRACE_MS);
+    await this.#until(() => this.#table.size === 0, Math.min(graceMs, REPORT_GRACE_MS));
     this.#link.stop();
   }
 
@@ -185,7 +189,7 @@ class LocalExecutor implements Executor, LinkOwner {
 
   end(reason: unknown): void {
     this.state = 'stopped';
-    this.#emptied?.();
+    this.#changed?.();
     this.#perform(this.#table.abandon('stopping'));
     this.#event('executor.stopped', {});
     if (reason === undefined) {
@@ -293,7 +297,7 @@ class LocalExecutor implements Executor, LinkOwner {
           break;
       }
     }
-    if (this.#table.size === 0) this.#emptied?.();
+    this.#changed?.();
   }
 
   #run(executionId: string): void {
@@ -366,17 +370,18 @@ class LocalExecutor implements Executor, LinkOwner {
     return `x${this.#lastRequest}`;
   }
 
-  /** Resolves when nothing runs and nothing is owed, at the latest after `ms`. */
-  async #untilEmpty(ms: number): Promise<void> {
-    if (this.#table.size === 0 || this.#link.phase === 'ended') return;
+  /** Resolves when `condition` holds, at the latest after `ms`. */
+  async #until(condition: () => boolean, ms: number): Promise<void> {
+    if (condition() || this.#link.phase === 'ended') return;
     await new Promise<void>((resolve) => {
       const timer = setTimeout(resolve, ms);
-      this.#emptied = () => {
+      this.#changed = () => {
+        if (!condition() && this.#link.phase !== 'ended') return;
         clearTimeout(timer);
         resolve();
       };
     });
-    this.#emptied = undefined;
+    this.#changed = undefined;
   }
 
   #event(event: string, fields: Readonly<Record<string, unknown>>): void {

@@ -71,6 +71,13 @@ export class ExecutionTable {
     return count;
   }
 
+  /** Executions that run or wait for a slot. */
+  get unfinished(): number {
+    let count = 0;
+    for (const entry of this.#entries.values()) if (entry.state !== 'finished') count += 1;
+    return count;
+  }
+
   /** Executions whose end or acceptance is outstanding. */
   get size(): number {
     return this.#entries.size;
