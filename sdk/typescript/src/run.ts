@@ -8,6 +8,7 @@ import {
   JSON_LIMITS_EXTENSION,
   type JsonLimits,
   type ProgressReport,
+  RawJson,
 } from '@reelhost/protocol';
 import { type AbortCause, abortError, type Report } from './core/execution-table.js';
 import { toWellFormed } from './core/unicode.js';
@@ -100,9 +101,9 @@ export class Run {
 
   #success(value: unknown): Report {
     const limits = this.#hooks.limits();
-    const text = JSON.stringify(value) ?? 'null';
+    const text = value instanceof RawJson ? value.text : (JSON.stringify(value) ?? 'null');
     // A half surrogate pair is the one thing JSON.stringify writes that not every peer can read.
-    const result = /\\ud[89a-f]/i.test(text) ? JSON.stringify(value, wellFormed) : text;
+    const result = !(value instanceof RawJson) && /\\ud[89a-f]/i.test(text) ? JSON.stringify(value, wellFormed) : text;
     const bytes = Buffer.byteLength(result);
     if (bytes > limits.maxResultBytes) {
       throw new TaskError('result_too_large', `the result has ${bytes} bytes, allowed are ${limits.maxResultBytes}`);

@@ -1,5 +1,5 @@
 /** What a task is to an executor: its handler, and what is declared about it to the broker. */
-import type { JsonObject, JsonValue, ProgressReport } from '@reelhost/protocol';
+import type { JsonObject, JsonValue, ProgressReport, RawJson } from '@reelhost/protocol';
 
 /** What a handler knows about its job. */
 export interface TaskContext {
@@ -18,11 +18,11 @@ export interface TaskContext {
   readonly rawArgs: string;
 }
 
-/** Runs one job. What it returns is the result (undefined becomes null); what it throws is the failure. */
+/** Runs one job. What it returns is the result (undefined becomes null, `RawJson` is sent as it is); what it throws is the failure. */
 export type TaskHandler = (
   args: JsonObject,
   context: TaskContext,
-) => JsonValue | undefined | Promise<JsonValue | undefined>;
+) => JsonValue | RawJson | undefined | Promise<JsonValue | RawJson | undefined>;
 
 /** A task and what is declared about it. */
 export interface TaskDefinition {
