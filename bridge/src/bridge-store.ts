@@ -49,7 +49,9 @@ function storeOf(path: string, bootId: string): BridgeStore {
     database.pragma('synchronous = FULL');
     const version = Number(database.pragma('user_version', { simple: true }));
     if (version > SCHEMA_VERSION) throw new Error(`${path} was written by a newer reelhost`);
-    database.exec('CREATE TABLE IF NOT EXISTS jobs (job_id TEXT PRIMARY KEY, boot_id TEXT NOT NULL, lease_until REAL NOT NULL, job TEXT NOT NULL) STRICT');
+    database.exec(
+      'CREATE TABLE IF NOT EXISTS jobs (job_id TEXT PRIMARY KEY, boot_id TEXT NOT NULL, lease_until REAL NOT NULL, job TEXT NOT NULL) STRICT',
+    );
     database.pragma(`user_version = ${SCHEMA_VERSION}`);
   } catch (error) {
     database.close();

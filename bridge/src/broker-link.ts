@@ -232,7 +232,8 @@ export class BrokerLink {
     } catch (error) {
       const code = codeOf(error);
       if (PASSING.has(code)) return;
-      if (LOST.has(code)) settle({ ok: false, code: 'session_lost', message: `the workspace is gone (${code})`, retryable: true }, false);
+      if (LOST.has(code))
+        settle({ ok: false, code: 'session_lost', message: `the workspace is gone (${code})`, retryable: true }, false);
       else settle({ ok: false, code, message: `the broker refused the op (${code})`, retryable: false }, false);
       return;
     }
@@ -242,7 +243,11 @@ export class BrokerLink {
     } catch (error) {
       // What passes is said again when the broker is back.
       const code = codeOf(error);
-      if (!PASSING.has(code)) settle({ ok: false, code: 'executor_lost', message: `the outcome is not known (${code})`, retryable: true }, false);
+      if (!PASSING.has(code))
+        settle(
+          { ok: false, code: 'executor_lost', message: `the outcome is not known (${code})`, retryable: true },
+          false,
+        );
     }
   }
 
@@ -296,7 +301,8 @@ function outcomeOf(outcome: JobOutcome): OpOutcome {
 
 function sessionFacts(session: unknown): { id: string | null; owner: string | null } {
   if (typeof session !== 'object' || session === null || !('session_id' in session)) return { id: null, owner: null };
-  const labels = 'labels' in session && typeof session.labels === 'object' && session.labels !== null ? session.labels : {};
+  const labels =
+    'labels' in session && typeof session.labels === 'object' && session.labels !== null ? session.labels : {};
   const owner = 'owner' in labels && typeof labels.owner === 'string' ? labels.owner : null;
   return { id: typeof session.session_id === 'string' ? session.session_id : null, owner };
 }

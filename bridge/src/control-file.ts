@@ -27,7 +27,8 @@ export function readControl(text: string, wallMs: number): Control | null {
   } catch {
     return null;
   }
-  if (typeof value !== 'object' || value === null || !('paused' in value) || typeof value.paused !== 'boolean') return null;
+  if (typeof value !== 'object' || value === null || !('paused' in value) || typeof value.paused !== 'boolean')
+    return null;
   const note = 'note' in value && typeof value.note === 'string' ? value.note.slice(0, NOTE_LENGTH) : null;
   const until = 'until' in value && typeof value.until === 'string' ? value.until : null;
   const isOver = until !== null && Date.parse(until) <= wallMs;

@@ -4,7 +4,15 @@
  */
 import { gatewayHostOf, PROTOCOL_VERSION, type RunnerDraft, writeOutbound } from '@reelhost/bridge-protocol';
 import type { BridgeStore } from './bridge-store.js';
-import { type BridgeState, type Effect, type Input, nextWakeAt, statusOf, type StatusView, step } from './core/index.js';
+import {
+  type BridgeState,
+  type Effect,
+  type Input,
+  nextWakeAt,
+  type StatusView,
+  statusOf,
+  step,
+} from './core/index.js';
 import type { GatewayLink } from './gateway-link.js';
 import type { Identity } from './identity.js';
 import type { Log } from './log.js';
@@ -75,7 +83,8 @@ export class Driver {
 
   /** True while a held job owns the local session. */
   ownsSession(localId: string): boolean {
-    for (const job of this.#state.jobs.values()) if (job.session?.localId === localId && job.ending === null) return true;
+    for (const job of this.#state.jobs.values())
+      if (job.session?.localId === localId && job.ending === null) return true;
     return false;
   }
 
@@ -92,7 +101,9 @@ export class Driver {
       parts.store.commit(records);
     } catch (error) {
       // A full disk: the lease protocol keeps us honest without the file, only a restart would forget these jobs.
-      parts.log('error', 'journal.failed', { code: error instanceof Error && 'code' in error ? String(error.code) : 'error' });
+      parts.log('error', 'journal.failed', {
+        code: error instanceof Error && 'code' in error ? String(error.code) : 'error',
+      });
     }
     for (const effect of effects) this.#perform(parts, effect);
   }

@@ -10,7 +10,7 @@ import { MAX_MESSAGE_BYTES, readInbound, SUBPROTOCOL } from '@reelhost/bridge-pr
 import { HttpsProxyAgent } from 'https-proxy-agent';
 import WebSocket from 'ws';
 import type { Input } from './core/index.js';
-import { describeRoute, proxyFor, type Environment } from './proxy-route.js';
+import { describeRoute, type Environment, proxyFor } from './proxy-route.js';
 
 /** Above this much unsent data no progress is sent any more. */
 const PRESSED_BYTES = 1024 * 1024;
@@ -59,7 +59,9 @@ export class GatewayLink {
         ...(proxy === null ? {} : { agent: new HttpsProxyAgent(proxy) }),
       });
     } catch (error) {
-      queueMicrotask(() => this.#emit({ kind: 'linkFailed', generation, message: causeOf(error, url, route), rateLimitedSec: null }));
+      queueMicrotask(() =>
+        this.#emit({ kind: 'linkFailed', generation, message: causeOf(error, url, route), rateLimitedSec: null }),
+      );
       return;
     }
     const current: Current = { generation, socket, pressed: false, opened: false };
@@ -96,9 +98,13 @@ export class GatewayLink {
     });
     socket.on('close', (code, reason) => {
       if (this.#current === current) this.#current = null;
-      if (!current.opened) this.#emit(failure ?? { kind: 'linkFailed', generation, message: `no connection (${code})`, rateLimitedSec: null });
+      if (!current.opened)
+        this.#emit(
+          failure ?? { kind: 'linkFailed', generation, message: `no connection (${code})`, rateLimitedSec: null },
+        );
       // A message of the gateway's that was too large is its fault, not an answer of ours: 1009 would be read as that.
-      else this.#emit({ kind: 'linkClosed', generation, code: tooLarge ? 1006 : code, reason: reason.toString('utf8') });
+      else
+        this.#emit({ kind: 'linkClosed', generation, code: tooLarge ? 1006 : code, reason: reason.toString('utf8') });
     });
   }
 
@@ -176,12 +182,14 @@ const UNKNOWN_CHAIN: ReadonlySet<string> = new Set([
 
 /** What went wrong, in words for a person; never the text of a foreign error, which may hold a proxy password. */
 function causeOf(error: unknown, url: URL, route: string): string {
-  const code = error instanceof Error && 'code' in error ? String(error.code) : error instanceof Error ? error.name : 'error';
+  const code =
+    error instanceof Error && 'code' in error ? String(error.code) : error instanceof Error ? error.name : 'error';
   const where = route === 'direct' ? url.host : `${url.host} through ${route}`;
   if (UNKNOWN_CHAIN.has(code)) {
     return `the certificate of ${url.host} is not signed by a known authority (${code}): TLS interception is likely; give its root with --ca-file`;
   }
-  if (code === 'CERT_HAS_EXPIRED' || code === 'CERT_NOT_YET_VALID') return `the certificate of ${url.host} is not valid now (${code}): check the clock`;
+  if (code === 'CERT_HAS_EXPIRED' || code === 'CERT_NOT_YET_VALID')
+    return `the certificate of ${url.host} is not valid now (${code}): check the clock`;
   if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') return `the certificate of ${url.host} is for another name`;
   if (error instanceof Error && /subprotocol/i.test(error.message)) return `${url.host} does not speak ${SUBPROTOCOL}`;
   return `cannot reach ${where} (${code})`;

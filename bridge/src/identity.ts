@@ -3,7 +3,7 @@
  * Secrets come from files only their owner can read; they are held in memory, go into hello.auth, and nowhere else.
  */
 import { createPrivateKey, type KeyObject, randomBytes, sign } from 'node:crypto';
-import { fstatSync, openSync, readFileSync, closeSync } from 'node:fs';
+import { closeSync, fstatSync, openSync, readFileSync } from 'node:fs';
 import { type Auth, helloSignatureText, NONCE_MIN_BYTES } from '@reelhost/bridge-protocol';
 import { ConfigError } from './config-error.js';
 
@@ -22,10 +22,14 @@ export function deviceIdentity(deviceId: string, keyFile: string): Identity {
   try {
     key = createPrivateKey({ key: pem, format: 'pem' });
   } catch {
-    throw new ConfigError(`--device-key: ${keyFile} holds no private key in PEM; make one with \`reelhost device init --out FILE\``);
+    throw new ConfigError(
+      `--device-key: ${keyFile} holds no private key in PEM; make one with \`reelhost device init --out FILE\``,
+    );
   }
   if (key.asymmetricKeyType !== 'ed25519') {
-    throw new ConfigError(`--device-key: ${keyFile} holds a ${key.asymmetricKeyType ?? 'different'} key; Ed25519 is needed`);
+    throw new ConfigError(
+      `--device-key: ${keyFile} holds a ${key.asymmetricKeyType ?? 'different'} key; Ed25519 is needed`,
+    );
   }
   return {
     kind: 'device',
@@ -34,7 +38,13 @@ export function deviceIdentity(deviceId: string, keyFile: string): Identity {
       const ts = new Date(wallMs).toISOString();
       const nonce = randomBytes(NONCE_MIN_BYTES * 2).toString('base64url');
       const text = helloSignatureText(deviceId, ts, nonce, gatewayHost);
-      return { kind: 'device', deviceId, ts, nonce, sig: sign(null, Buffer.from(text, 'utf8'), key).toString('base64url') };
+      return {
+        kind: 'device',
+        deviceId,
+        ts,
+        nonce,
+        sig: sign(null, Buffer.from(text, 'utf8'), key).toString('base64url'),
+      };
     },
   };
 }

@@ -8,7 +8,11 @@ export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'silent'] 
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
 /** One event with its fields. */
-export type Log = (level: 'debug' | 'info' | 'warn' | 'error', event: string, fields?: Readonly<Record<string, unknown>>) => void;
+export type Log = (
+  level: 'debug' | 'info' | 'warn' | 'error',
+  event: string,
+  fields?: Readonly<Record<string, unknown>>,
+) => void;
 
 /** Makes the log of a process; `write` is for tests. */
 export function createLog(level: LogLevel, write: (line: string) => void = writeStderr): Log {

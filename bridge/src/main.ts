@@ -5,11 +5,11 @@
  */
 import { randomUUID } from 'node:crypto';
 import { chmodSync, mkdirSync, readFileSync } from 'node:fs';
-import { BrokerLink } from './broker-link.js';
 import { openStore } from './bridge-store.js';
+import { BrokerLink } from './broker-link.js';
 import { ConfigError } from './config-error.js';
 import { watchControl } from './control-file.js';
-import { DEFAULT_SETTINGS, initialState, type Input } from './core/index.js';
+import { DEFAULT_SETTINGS, type Input, initialState } from './core/index.js';
 import { Driver } from './driver.js';
 import { GatewayLink } from './gateway-link.js';
 import { createLog } from './log.js';
@@ -51,7 +51,9 @@ async function serve(options: BridgeOptions): Promise<number> {
   const log = createLog(options.logLevel);
   const clock = suspendClock();
   const version = ownVersion();
-  const store = openStore(options.stateDir, clock.bootId, (aside) => log('error', 'journal.damaged', { movedTo: aside }));
+  const store = openStore(options.stateDir, clock.bootId, (aside) =>
+    log('error', 'journal.damaged', { movedTo: aside }),
+  );
   const jobs = store.restore(clock.now());
   const settings = {
     ...DEFAULT_SETTINGS,
@@ -62,7 +64,12 @@ async function serve(options: BridgeOptions): Promise<number> {
     drainIdleMs: options.drainIdleMs,
     instance: randomUUID(),
   };
-  log('info', 'bridge.started', { version, gateway: options.gateway.host, kind: options.identity.kind, restoredJobs: jobs.length });
+  log('info', 'bridge.started', {
+    version,
+    gateway: options.gateway.host,
+    kind: options.identity.kind,
+    restoredJobs: jobs.length,
+  });
   let driver: Driver | null = null;
   const emit = (input: Input): void => driver?.input(input);
   const control = watchControl(
@@ -75,7 +82,12 @@ async function serve(options: BridgeOptions): Promise<number> {
   const { identity, gateway } = options;
   const status = openStatusFile(
     options.stateDir,
-    { gateway: `${gateway.origin === 'null' ? `${gateway.protocol}//${gateway.host}` : gateway.origin}${gateway.pathname}`, name: identity.name, kind: identity.kind, version },
+    {
+      gateway: `${gateway.origin === 'null' ? `${gateway.protocol}//${gateway.host}` : gateway.origin}${gateway.pathname}`,
+      name: identity.name,
+      kind: identity.kind,
+      version,
+    },
     () => running.view(clock.now()),
     () => ({ pauseNote: control.current().note, pausedUntil: control.current().until }),
   );
@@ -88,7 +100,8 @@ async function serve(options: BridgeOptions): Promise<number> {
     log,
     ownsSession: (localId) => running.ownsSession(localId),
   });
-  const onSignal = (signal: NodeJS.Signals): void => emit({ kind: 'stopRequested', reason: signal === 'SIGINT' ? 'interrupt' : 'shutdown' });
+  const onSignal = (signal: NodeJS.Signals): void =>
+    emit({ kind: 'stopRequested', reason: signal === 'SIGINT' ? 'interrupt' : 'shutdown' });
   process.on('SIGTERM', onSignal);
   process.on('SIGINT', onSignal);
   try {
@@ -124,7 +137,9 @@ async function serve(options: BridgeOptions): Promise<number> {
 function ownVersion(): string {
   const text = readFileSync(new URL('../package.json', import.meta.url), 'utf8');
   const manifest: unknown = JSON.parse(text);
-  return typeof manifest === 'object' && manifest !== null && 'version' in manifest ? String(manifest.version) : '0.0.0';
+  return typeof manifest === 'object' && manifest !== null && 'version' in manifest
+    ? String(manifest.version)
+    : '0.0.0';
 }
 
 function pidOf(stateDir: string): number | null {

@@ -43,7 +43,8 @@ const MAX_SLOTS = 64;
 function wholeNumber(low: number, high: number): (text: string) => number {
   return (text) => {
     const value = Number(text);
-    if (!Number.isInteger(value) || value < low || value > high) throw new InvalidArgumentError(`a whole number from ${low} to ${high}`);
+    if (!Number.isInteger(value) || value < low || value > high)
+      throw new InvalidArgumentError(`a whole number from ${low} to ${high}`);
     return value;
   };
 }
@@ -67,8 +68,15 @@ export function readOptions(argv: readonly string[]): BridgeOptions | number {
     .option('--slots <n>', 'jobs at the same time', wholeNumber(1, MAX_SLOTS), DEFAULT_SETTINGS.slots)
     .option('--ca-file <file>', 'further root certificates (PEM), added to the default ones')
     .option('--drain-limit-sec <sec>', 'longest drain', wholeNumber(1, 3_600), DEFAULT_SETTINGS.drainLimitMs / 1_000)
-    .option('--drain-idle-sec <sec>', 'a drain ends an idle session after this', wholeNumber(0, 3_600), DEFAULT_SETTINGS.drainIdleMs / 1_000)
-    .addOption(new Option('--log-level <level>', 'least level of the log on stderr').choices(LOG_LEVELS).default('info'))
+    .option(
+      '--drain-idle-sec <sec>',
+      'a drain ends an idle session after this',
+      wholeNumber(0, 3_600),
+      DEFAULT_SETTINGS.drainIdleMs / 1_000,
+    )
+    .addOption(
+      new Option('--log-level <level>', 'least level of the log on stderr').choices(LOG_LEVELS).default('info'),
+    )
     .exitOverride();
   try {
     command.parse([...argv], { from: 'user' });
@@ -92,10 +100,20 @@ export function readOptions(argv: readonly string[]): BridgeOptions | number {
 
 function identityOf(raw: Raw): Identity {
   const { deviceId, deviceKey, workerName, poolCredentialFile } = raw;
-  if (deviceId !== undefined && deviceKey !== undefined && workerName === undefined && poolCredentialFile === undefined) {
+  if (
+    deviceId !== undefined &&
+    deviceKey !== undefined &&
+    workerName === undefined &&
+    poolCredentialFile === undefined
+  ) {
     return deviceIdentity(deviceId, deviceKey);
   }
-  if (workerName !== undefined && poolCredentialFile !== undefined && deviceId === undefined && deviceKey === undefined) {
+  if (
+    workerName !== undefined &&
+    poolCredentialFile !== undefined &&
+    deviceId === undefined &&
+    deviceKey === undefined
+  ) {
     return poolIdentity(workerName, poolCredentialFile);
   }
   throw new ConfigError('who is this? give --device-id and --device-key, or --worker-name and --pool-credential-file');

@@ -8,7 +8,8 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** The proxy URL for a secure connection to `host`:`port`, or null for a direct one. A value without scheme means http. */
 export function proxyFor(host: string, port: number, environment: Environment): URL | null {
-  const value = environment['HTTPS_PROXY'] ?? environment['https_proxy'] ?? environment['ALL_PROXY'] ?? environment['all_proxy'];
+  const value =
+    environment['HTTPS_PROXY'] ?? environment['https_proxy'] ?? environment['ALL_PROXY'] ?? environment['all_proxy'];
   if (value === undefined || value.trim() === '') return null;
   if (isExcluded(host, port, environment['NO_PROXY'] ?? environment['no_proxy'] ?? '')) return null;
   return new URL(value.includes('://') ? value : `http://${value}`);
@@ -23,7 +24,9 @@ function isExcluded(host: string, port: number, list: string): boolean {
     .some((entry) => {
       const withPort = /^(.*):(\d+)$/.exec(entry);
       const isAddress = entry.includes('::');
-      const pattern = (withPort === null || isAddress ? entry : (withPort[1] ?? '')).toLowerCase().replace(/^\[(.*)\]$/, '$1');
+      const pattern = (withPort === null || isAddress ? entry : (withPort[1] ?? ''))
+        .toLowerCase()
+        .replace(/^\[(.*)\]$/, '$1');
       if (withPort !== null && !isAddress && Number(withPort[2]) !== port) return false;
       if (pattern === '*') return true;
       const suffix = pattern.replace(/^\*?\./, '');

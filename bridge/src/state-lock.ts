@@ -24,7 +24,8 @@ export function lockStateDir(stateDir: string): () => void {
     database.exec('BEGIN EXCLUSIVE');
   } catch (error) {
     database.close();
-    if (error instanceof Database.SqliteError && error.code.startsWith('SQLITE_BUSY')) throw new AlreadyRunning(stateDir);
+    if (error instanceof Database.SqliteError && error.code.startsWith('SQLITE_BUSY'))
+      throw new AlreadyRunning(stateDir);
     throw error;
   }
   return () => database.close();

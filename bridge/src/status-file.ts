@@ -10,7 +10,12 @@ const SETTLE_MS = 100;
 const REFRESH_MS = 5_000;
 
 /** What the file holds besides the view of the core. */
-export type StatusFacts = { readonly gateway: string; readonly name: string; readonly kind: 'device' | 'pool'; readonly version: string };
+export type StatusFacts = {
+  readonly gateway: string;
+  readonly name: string;
+  readonly kind: 'device' | 'pool';
+  readonly version: string;
+};
 
 /** Keeps the file up to date. */
 export type StatusFile = { readonly changed: () => void; readonly close: () => void };

@@ -14,7 +14,11 @@ const SUSPEND_MS = 1_500;
 export type SuspendClock = { readonly now: () => number; readonly bootId: string };
 
 /** Sources of time; the defaults are the operating system's. */
-export type TimeSources = { readonly fineMs: () => number; readonly coarseMs: () => number; readonly wallMs: () => number };
+export type TimeSources = {
+  readonly fineMs: () => number;
+  readonly coarseMs: () => number;
+  readonly wallMs: () => number;
+};
 
 const SYSTEM: TimeSources = {
   fineMs: () => Number(process.hrtime.bigint() / 1_000n) / 1_000,

@@ -2,7 +2,7 @@
  * A bridge core under a hand-driven clock: tests feed inputs, advance time, and read what was sent. Every message it sends is read back the way a gateway
  * would read it, so a message that breaks the specification fails the test by itself.
  */
-import { type GatewayDraft, readInbound, type RunnerMessage, writeOutbound } from '@reelhost/bridge-protocol';
+import { type GatewayDraft, type RunnerMessage, readInbound, writeOutbound } from '@reelhost/bridge-protocol';
 import {
   type BridgeState,
   type Capabilities,
@@ -30,7 +30,9 @@ export const MEDIA: Capabilities = {
   maxOutputBytes: 4 * 1024 ** 3,
 };
 
-type WithoutEnvelope<T> = T extends { type: infer K; payload: infer P } ? { type: K; payload: P; jobId?: string; sessionId?: string } : never;
+type WithoutEnvelope<T> = T extends { type: infer K; payload: infer P }
+  ? { type: K; payload: P; jobId?: string; sessionId?: string }
+  : never;
 export type GatewaySays = WithoutEnvelope<GatewayDraft>;
 
 export class Rig {
@@ -45,7 +47,13 @@ export class Rig {
   #ids = 0;
 
   constructor(settings: Partial<Settings> = {}, restored: { jobs?: Job[]; paused?: boolean } = {}) {
-    const all = { ...DEFAULT_SETTINGS, agentVersion: '0.1.0', kind: 'device' as const, instance: '00000000-0000-4000-8000-000000000000', ...settings };
+    const all = {
+      ...DEFAULT_SETTINGS,
+      agentVersion: '0.1.0',
+      kind: 'device' as const,
+      instance: '00000000-0000-4000-8000-000000000000',
+      ...settings,
+    };
     this.state = initialState(all, { jobs: restored.jobs ?? [], paused: restored.paused ?? false }, this.now);
   }
 
@@ -61,7 +69,9 @@ export class Rig {
       if (inbound.kind !== 'message') throw new Error(`a gateway could not read ${effect.text.slice(0, 200)}`);
       this.sent.push({ message: inbound.message, at: this.now, generation: effect.generation });
     }
-    const hasBeaten = result.effects.some((effect) => effect.kind === 'send' && effect.text.includes('"type":"heartbeat"'));
+    const hasBeaten = result.effects.some(
+      (effect) => effect.kind === 'send' && effect.text.includes('"type":"heartbeat"'),
+    );
     return hasBeaten && this.answering ? this.answer() : this;
   }
 
@@ -88,8 +98,13 @@ export class Rig {
     return this.state.generation;
   }
 
+  #newId(): string {
+    this.#ids += 1;
+    return `gw-${this.#ids}`;
+  }
+
   /** A message of the gateway, written and read as on the wire. */
-  gateway(says: GatewaySays, id = `gw-${(this.#ids += 1)}`, generation = this.generation): this {
+  gateway(says: GatewaySays, id = this.#newId(), generation = this.generation): this {
     const written = writeOutbound({ ...says, id } as GatewayDraft, 'gatewayToRunner');
     if (!written.ok) throw new Error(`the test's gateway breaks the specification: ${written.detail}`);
     const inbound = readInbound(written.text, 'gatewayToRunner');
@@ -131,7 +146,18 @@ export class Rig {
     return this.brokerUp().welcome();
   }
 
-  assign(over: { jobId?: string; leaseEpoch?: number; jobType?: string; timeoutSec?: number; requires?: object; maxOutputBytes?: number; idleTimeoutSec?: number } = {}, id = 'assign-1'): this {
+  assign(
+    over: {
+      jobId?: string;
+      leaseEpoch?: number;
+      jobType?: string;
+      timeoutSec?: number;
+      requires?: object;
+      maxOutputBytes?: number;
+      idleTimeoutSec?: number;
+    } = {},
+    id = 'assign-1',
+  ): this {
     return this.gateway(
       {
         type: 'assign',
@@ -158,7 +184,11 @@ export class Rig {
     return this.input({ kind: 'brokerProbed', jobId: over?.jobId ?? JOB, epoch: over?.leaseEpoch ?? 1, alive: true });
   }
 
-  op(opId: string, op = 'ffmpeg', over: { args?: Record<string, unknown>; timeoutSec?: number; sessionId?: string; jobId?: string } = {}): this {
+  op(
+    opId: string,
+    op = 'ffmpeg',
+    over: { args?: Record<string, unknown>; timeoutSec?: number; sessionId?: string; jobId?: string } = {},
+  ): this {
     return this.gateway({
       type: 'op.request',
       jobId: over.jobId ?? JOB,
@@ -180,7 +210,14 @@ export class Rig {
   }
 
   settled(opId: string, resultText = '{"exitCode":0}', epoch = 1): this {
-    return this.input({ kind: 'opSettled', jobId: JOB, epoch, opId, outcome: { ok: true, resultText }, conflict: false });
+    return this.input({
+      kind: 'opSettled',
+      jobId: JOB,
+      epoch,
+      opId,
+      outcome: { ok: true, resultText },
+      conflict: false,
+    });
   }
 
   failedOp(opId: string, code: string, retryable = false): this {
@@ -211,7 +248,9 @@ export class Rig {
 
   /** The messages of one type sent so far. */
   of<T extends RunnerMessage['type']>(type: T): Extract<RunnerMessage, { type: T }>[] {
-    return this.sent.map((one) => one.message).filter((message): message is Extract<RunnerMessage, { type: T }> => message.type === type);
+    return this.sent
+      .map((one) => one.message)
+      .filter((message): message is Extract<RunnerMessage, { type: T }> => message.type === type);
   }
 
   /** From now on the gateway answers each heartbeat at once. */
@@ -235,7 +274,9 @@ export class Rig {
 
   /** Effects of one kind since `mark`. */
   did<K extends Effect['kind']>(kind: K): Extract<Effect, { kind: K }>[] {
-    return this.effects.slice(this.#effectMark).filter((effect): effect is Extract<Effect, { kind: K }> => effect.kind === kind);
+    return this.effects
+      .slice(this.#effectMark)
+      .filter((effect): effect is Extract<Effect, { kind: K }> => effect.kind === kind);
   }
 
   /** Milliseconds until the next dial; 0 when it is being dialled. */

@@ -142,8 +142,9 @@ function registryChanged(turn: Turn, capabilities: BridgeState['capabilities']):
 function received(turn: Turn, message: GatewayMessage): void {
   const { link } = turn.state;
   if (link.phase === 'greeting') {
-    if (message.type === 'welcome') return connection.welcomed(turn, message.payload);
-    if (message.type !== 'bye') return log(turn, 'warn', 'message.early', { type: message.type });
+    if (message.type === 'welcome') connection.welcomed(turn, message.payload);
+    else log(turn, 'warn', 'message.early', { type: message.type });
+    return;
   }
   updateLink(turn, { lastHeardAt: turn.now });
   switch (message.type) {
