@@ -104,6 +104,8 @@ export function welcomed(turn: Turn, welcome: Welcome): void {
   if (isTooOld) log(turn, 'error', 'update.required', { minAgentVersion });
   resumed(turn, link.listed, new Map(welcome.resumed.map((job) => [job.jobId, job.leaseEpoch])));
   if (link.listed.size > 0) beat(turn);
+  // The heartbeat renews; ready follows in any case.
+  updateLink(turn, { announced: null });
 }
 
 /** The dial failed, or the upgrade was refused. */

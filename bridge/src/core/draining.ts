@@ -63,7 +63,7 @@ export function drainOn(turn: Turn): void {
       id: nextId(turn),
       payload: { reason: drain === null ? 'paused_by_user' : drain.reason, ...deadline },
     });
-    updateLink(turn, { drainSent: true });
+    updateLink(turn, { drainSent: true, announced: null });
   }
   if (drain !== null) endOn(turn, drain);
   else renew(turn);

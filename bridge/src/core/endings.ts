@@ -63,7 +63,8 @@ export function endJob(
     epoch: job.epoch,
     how: terminal.type === 'complete' ? terminal.outcome : terminal.code,
   });
-  if (job.session !== null) tearDown(turn, job.jobId, job.session.localId, limits.killMs);
+  const isActive = job.ending === null || isTearingDown(turn.state, job.jobId);
+  if (job.session !== null && isActive) tearDown(turn, job.jobId, job.session.localId, limits.killMs);
 }
 
 /** The gateway wants the job stopped. `cancel` has no epoch: it means the job as held now. */
