@@ -108,8 +108,15 @@ async function serve(options: ExecutorOptions, log: Log, scratch: string): Promi
       nextMarker,
       note: (mechanism, reason) => log.warn({ event: 'sandbox.not_usable', mechanism }, `${mechanism}: ${reason}`),
     });
-    if (sandbox.name === 'none') log.warn({ event: 'sandbox.none' }, 'no sandbox: only the argv validator protects this computer');
-    const capabilities = await probeCapabilities(programs, nextMarker);
+    if (sandbox.name === 'none')
+      log.warn({ event: 'sandbox.none' }, 'no sandbox: only the argv validator protects this computer');
+    const capabilities = await probeCapabilities({
+      ffmpeg: programs.ffmpeg,
+      sandbox,
+      environment,
+      folder: fonts.home,
+      nextMarker,
+    });
 
     const look: { lost: boolean } = { lost: false };
     const services: Services = {

@@ -4,6 +4,8 @@
  * Order of events: args → validator (files are looked at now, not when they were staged) → room on the disk → run, with the quota watched → outcome.
  * A program that ends with an exit code is a result, whatever the code; an error is what stopped it from running to its own end, or a full disk.
  */
+import { constants } from 'node:fs';
+import { access } from 'node:fs/promises';
 import { TaskError } from '@reelhost/sdk';
 import { z } from 'zod';
 import { checkArgv } from '../core/argv/check.js';
@@ -11,9 +13,18 @@ import { durationFromArgv, durationFromInputs, InputDurations } from '../core/du
 import { alignEnd, alignStart, HeadBuffer, relativePaths, TailBuffer } from '../core/output-tail.js';
 import { ProgressMeter, ProgressParser } from '../core/progress.js';
 import { type ChildOutcome, runChild } from '../process/child.js';
-import { measure, type QuotaBreach, watchQuota } from '../session/disk-usage.js';
+import { withFileLimit } from '../sandbox/file-limit.js';
+import { findBreach, measure, type QuotaBreach, watchQuota } from '../session/disk-usage.js';
 import { sessionFiles } from '../session-files.js';
-import { abortReason, ENVELOPE_BYTES, MAX_INLINE_BYTES, type Op, type OpRun, parseArgs } from './op-run.js';
+import {
+  abortReason,
+  ENVELOPE_BYTES,
+  MAX_INLINE_BYTES,
+  type Op,
+  type OpRun,
+  parseArgs,
+  type Services,
+} from './op-run.js';
 
 /** How much of the log's end an answer carries, bytes. */
 export const STDERR_TAIL_BYTES = 16 * 1024;
@@ -121,14 +132,23 @@ async function runProgram(
   if (tool === 'ffmpeg' && used.bytes >= limits.totalBytes)
     throw quotaError({ code: 'disk_full', bytes: used.bytes }, limits);
 
+  // Looked at beforehand, because a wrapper that cannot start the program would only answer with an exit code of its own.
+  const problem = await access(services.programs[tool], constants.X_OK).then(
+    () => undefined,
+    (error: NodeJS.ErrnoException) => error.code ?? 'UNKNOWN',
+  );
+  if (problem !== undefined) throw unavailable(tool, problem, services);
+
   let breach: QuotaBreach | undefined;
   let watch: { stop(): void } | undefined;
-  const command = services.sandbox.wrap({
+  const wrapped = services.sandbox.wrap({
     program: services.programs[tool],
     argv,
     sessionDir,
     environment: services.environment,
   });
+  const room = Math.max(0, limits.totalBytes - used.bytes);
+  const command = withFileLimit(wrapped, Math.max(0, Math.min(limits.fileBytes, room + used.largest.bytes)));
   const outcome = await runChild(
     {
       program: command.program,
@@ -150,9 +170,14 @@ async function runProgram(
     services.guardian,
   );
   watch?.stop();
-  if (outcome.kind === 'not_started') {
-    services.programLost(tool, `${outcome.code}: ${outcome.message}`);
-    throw new TaskError(`${tool}_unavailable`, `${tool} could not be started (${outcome.code})`, { retryable: true });
+  if (outcome.kind === 'not_started') throw unavailable(tool, outcome.code, services);
+  if (breach === undefined && tool === 'ffmpeg' && outcome.exitCode !== 0) {
+    // The kernel's limit strikes between two looks of the watch.
+    breach = await findBreach(sessionDir, {
+      ...limits,
+      fileBytes: limits.fileBytes - 1,
+      totalBytes: limits.totalBytes - 1,
+    });
   }
   if (breach) throw quotaError(breach, limits);
   switch (outcome.stopped) {
@@ -165,6 +190,13 @@ async function runProgram(
     case 'stalled':
       throw abortReason(run.signal);
   }
+}
+
+function unavailable(tool: 'ffmpeg' | 'ffprobe', code: string, services: Services): TaskError {
+  services.programLost(tool, code);
+  return new TaskError(`${tool}_unavailable`, `${tool} cannot be started on this host any more (${code})`, {
+    retryable: true,
+  });
 }
 
 function quotaError(breach: QuotaBreach, limits: { totalBytes: number; fileBytes: number }): TaskError {

@@ -9,7 +9,7 @@ import { access, realpath, stat } from 'node:fs/promises';
 import { delimiter, isAbsolute, join, resolve } from 'node:path';
 import { HeadBuffer } from '../core/output-tail.js';
 import { isOlderThan, type ProgramVersion, parseVersion } from '../core/version.js';
-import { type ChildRequest, runChild } from '../process/child.js';
+import { runChild } from '../process/child.js';
 
 /** The oldest release that is accepted without being asked for. */
 export const OLDEST = { major: 4, minor: 4 };
@@ -61,19 +61,18 @@ export async function findPrograms(search: ProgramSearch): Promise<Programs> {
 export async function probeOutput(
   program: string,
   argv: readonly string[],
-  more: Pick<ChildRequest, 'marker'> & { timeoutMs?: number },
+  more: { marker: string; timeoutMs?: number; environment?: Readonly<Record<string, string>>; cwd?: string },
 ): Promise<string | undefined> {
   const head = new HeadBuffer(PROBE_OUTPUT_BYTES);
   const outcome = await runChild({
     program,
     argv,
-    cwd: '/',
-    env: { PATH: '/usr/bin:/bin', LANG: 'C.UTF-8' },
+    cwd: more.cwd ?? '/',
+    env: more.environment ?? { PATH: '/usr/bin:/bin', LANG: 'C.UTF-8' },
     marker: more.marker,
     timeoutMs: more.timeoutMs ?? PROBE_TIMEOUT_MS,
     killAfterMs: 500,
     onStdout: (chunk) => head.feed(chunk),
-    onStarted: () => undefined,
   });
   if (outcome.kind === 'not_started') throw Object.assign(new Error(outcome.message), { code: outcome.code });
   if (outcome.stopped !== null || outcome.exitCode !== 0) return undefined;
