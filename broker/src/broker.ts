@@ -54,6 +54,8 @@ export interface BrokerParts {
   readonly log: Logger;
   /** Called when a turn could not be committed; true when another attempt makes sense at once. */
   readonly onCommitFailed: (error: unknown) => boolean;
+  /** Called with what no part of the broker expected, e.g. damage in the journal: the process must not go on. */
+  readonly onBroken: (error: unknown) => void;
 }
 
 export class Broker {
@@ -79,7 +81,7 @@ export class Broker {
     const connection = new Connection(id, socket, this.core.settings.maxFrameBytes);
     this.#connections.set(id, connection);
     this.#input(() => peerConnected(this.core, id));
-    socket.on('data', (chunk: Buffer) => this.#received(connection, chunk));
+    socket.on('data', (chunk: Buffer) => this.#guard(() => this.#received(connection, chunk)));
     socket.on('error', () => undefined);
     socket.on('close', () => {
       this.#connections.delete(id);
@@ -91,8 +93,16 @@ export class Broker {
   /** Runs an input of the core at the present moment; the turn follows. */
   #input(input: () => void): void {
     this.core.now = this.#parts.clock.now();
-    input();
+    this.#guard(input);
     this.planTurn();
+  }
+
+  #guard(work: () => void): void {
+    try {
+      work();
+    } catch (error) {
+      this.#parts.onBroken(error);
+    }
   }
 
   #received(connection: Connection, chunk: Buffer): void {
@@ -155,7 +165,7 @@ export class Broker {
   planTurn(): void {
     if (this.#turnPlanned) return;
     this.#turnPlanned = true;
-    setImmediate(() => this.#turn());
+    setImmediate(() => this.#guard(() => this.#turn()));
   }
 
   #turn(): void {
@@ -271,7 +281,7 @@ export class Broker {
     if (this.#timer !== null && at >= this.#wakeAt) return;
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#wakeAt = at;
-    this.#timer = setTimeout(() => this.#wake(), wait);
+    this.#timer = setTimeout(() => this.#guard(() => this.#wake()), wait);
   }
 
   #wake(): void {
@@ -280,7 +290,7 @@ export class Broker {
     if (now.mono - this.#wakeAt > STALL_MS) {
       this.#parts.log.warn({ event: 'broker.stalled', lateMs: Math.round(now.mono - this.#wakeAt) });
       this.#wakeAt = now.mono + STALL_GRACE_MS;
-      this.#timer = setTimeout(() => this.#wake(), STALL_GRACE_MS);
+      this.#timer = setTimeout(() => this.#guard(() => this.#wake()), STALL_GRACE_MS);
       return;
     }
     timePassed(this.core, now);

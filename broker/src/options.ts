@@ -12,6 +12,9 @@ export interface BrokerOptions {
   readonly maxConnections: number;
   readonly queueConcurrency: number;
   readonly queue: Readonly<Record<string, number>>;
+  readonly retainHours: number;
+  readonly retainJobs: number;
+  readonly retainMib: number;
 }
 
 function whole(min: number, max: number): (text: string) => number {
@@ -47,6 +50,14 @@ export function parseOptions(argv: readonly string[]): BrokerOptions | number {
     .option('--max-connections <n>', 'connections at once', whole(1, 4096), 128)
     .option('--queue-concurrency <n>', 'jobs of one queue that may run at once', whole(1, 65_535), 10)
     .option('--queue <name=n>', 'the same for one queue; may be repeated', queueLimit, {})
+    .option('--retain-hours <n>', 'age at which a finished job is forgotten', whole(1, 87_600), 168)
+    .option('--retain-jobs <n>', 'finished jobs that are kept', whole(0, 100_000_000), 200_000)
+    .option(
+      '--retain-mib <n>',
+      'size of the journal above which the oldest finished jobs go',
+      whole(1, 1_048_576),
+      1024,
+    )
     .allowExcessArguments(false)
     .exitOverride();
   try {

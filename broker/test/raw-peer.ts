@@ -33,7 +33,7 @@ export class RawPeer {
   readonly texts: string[] = [];
   readonly closed: Promise<void>;
   #waiting: Waiting[] = [];
-  #buffer = Buffer.alloc(0);
+  #buffer: Buffer = Buffer.alloc(0);
   #next = 1;
 
   private constructor(socket: Socket) {

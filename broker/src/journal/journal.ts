@@ -5,6 +5,7 @@
  * It never decides anything and never starts a transaction that begins by reading: every write transaction is IMMEDIATE, so the busy
  * handler works while another process reads or holds the file.
  */
+import { statSync } from 'node:fs';
 import SQLite, { type Database, type Statement } from 'better-sqlite3';
 import type { Job, RawJson, Records, Schedule, Session, StoredState } from '../core/index.js';
 import {
@@ -210,6 +211,15 @@ export class Journal {
     });
     const scheduleRows = this.database.prepare('SELECT * FROM schedules ORDER BY id').all() as ScheduleRow[];
     return { jobs, sessions, schedules: scheduleRows.map(scheduleOf) };
+  }
+
+  /** Finds a file that was cut. @throws SyntaxError */
+  checkSize(path: string): void {
+    const [checkpoint] = this.database.pragma('wal_checkpoint(PASSIVE)') as { log: number; checkpointed: number }[];
+    if (checkpoint === undefined || checkpoint.log !== checkpoint.checkpointed) return;
+    const pages = this.database.pragma('page_count', { simple: true }) as number;
+    const pageSize = this.database.pragma('page_size', { simple: true }) as number;
+    if (statSync(path).size < pages * pageSize) throw new SyntaxError('the journal is shorter than it says');
   }
 
   /** The number the next job gets. */

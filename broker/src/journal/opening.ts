@@ -2,7 +2,8 @@
  * Opening the journal of a state directory. One that is damaged beyond opening is set aside under a name with the time, and a new one is made: the broker
  * starts, says so once in its log and in its status, and everything the old journal promised is gone. A journal of a newer release is never touched.
  */
-import { closeSync, openSync, renameSync, statSync } from 'node:fs';
+import { randomBytes } from 'node:crypto';
+import { closeSync, openSync, renameSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import SQLite from 'better-sqlite3';
 import type { StoredState } from '../core/index.js';
@@ -13,6 +14,10 @@ export interface OpenedJournal {
   readonly path: string;
   readonly state: StoredState;
   readonly nextSeq: number;
+  /** Random id of this journal. */
+  readonly instance: string;
+  /** Number of this start of the journal. */
+  readonly generation: number;
   /** Where the damaged journal is now, or null. */
   readonly setAside: string | null;
 }
@@ -39,6 +44,7 @@ export function isDamage(error: unknown): boolean {
 export function openJournal(stateDirectory: string, durability: Durability, stamp: string): OpenedJournal {
   const path = join(stateDirectory, 'broker.sqlite');
   try {
+    if (isMarkedDamaged(path)) throw new SyntaxError('the last run found the journal damaged');
     return { ...open(path, durability), setAside: null };
   } catch (error) {
     if (!isDamage(error)) throw error;
@@ -46,15 +52,34 @@ export function openJournal(stateDirectory: string, durability: Durability, stam
     for (const suffix of ['', '-wal', '-shm']) {
       if (statSync(path + suffix, { throwIfNoEntry: false }) !== undefined) renameSync(path + suffix, aside + suffix);
     }
+    unmarkDamaged(path);
     return { ...open(path, durability), setAside: aside };
   }
+}
+
+/** Remembers for the next start that the journal was found damaged while it was in use. */
+export function markDamaged(path: string): void {
+  closeSync(openSync(`${path}.damaged`, 'w', 0o600));
+}
+
+function isMarkedDamaged(path: string): boolean {
+  return statSync(`${path}.damaged`, { throwIfNoEntry: false }) !== undefined;
+}
+
+function unmarkDamaged(path: string): void {
+  rmSync(`${path}.damaged`, { force: true });
 }
 
 function open(path: string, durability: Durability): Omit<OpenedJournal, 'setAside'> {
   closeSync(openSync(path, 'a', 0o600));
   const journal = new Journal(path, durability);
   try {
-    return { journal, path, state: journal.load(), nextSeq: journal.nextSeq() };
+    journal.checkSize(path);
+    const state = journal.load();
+    const instance = journal.meta('instance', () => randomBytes(6).toString('hex'));
+    const generation = Number(journal.meta('generation', () => '0')) + 1;
+    journal.setMeta('generation', String(generation));
+    return { journal, path, state, nextSeq: journal.nextSeq(), instance, generation };
   } catch (error) {
     journal.close();
     throw error;

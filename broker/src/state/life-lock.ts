@@ -59,6 +59,13 @@ export class LifeLock {
     return inodeOf(this.path) === this.#inode;
   }
 
+  /** Takes the lock anew after its file was removed. @throws LockedError when somebody was faster. */
+  retake(): LifeLock {
+    const again = LifeLock.take(this.path);
+    this.release();
+    return again;
+  }
+
   release(): void {
     this.#database.close();
   }

@@ -1,0 +1,182 @@
+/**
+ * Composes the broker out of its parts and serves. Order of a start: journal, restored state, sweep of orphaned session directories, socket last:
+ * who can connect finds everything in place. Order of an end: no more connections, last turn, journal.
+ */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { Broker } from './broker.js';
+import { SYSTEM_CLOCK } from './clock.js';
+import { type Core, DEFAULT_SETTINGS, newCore, restore } from './core/index.js';
+import { SystemEntropy } from './entropy.js';
+import { Housekeeping } from './housekeeping.js';
+import { JournalArchive } from './journal/archive.js';
+import { Maintenance, type Retention } from './journal/maintenance.js';
+import { isDamage, markDamaged, type OpenedJournal, openJournal } from './journal/opening.js';
+import type { Logger } from './log.js';
+import type { BrokerOptions } from './options.js';
+import type { SocketPlace } from './socket/discovery.js';
+import { SocketServer } from './socket/server.js';
+import { connectionLimit } from './state/descriptor-limit.js';
+import type { LifeLock } from './state/life-lock.js';
+import { SessionDirectories } from './state/session-directories.js';
+import { SpaceReserve } from './state/space-reserve.js';
+
+/** Space kept for the moment the disk is full, and what must be free beside it before new work is taken again. */
+const RESERVE_BYTES = 8_388_608;
+const RESERVE_MARGIN_BYTES = 1_048_576;
+const SPACE_RETRY_MS = 3000;
+
+/** Serves until it is told to stop or cannot go on; answers the exit code. The locks are held by the caller. */
+export async function serveLocked(
+  options: BrokerOptions,
+  log: Logger,
+  place: SocketPlace,
+  stateDirectory: string,
+  locks: LifeLock[],
+  stopRequested: Promise<string>,
+): Promise<number> {
+  const reserve = new SpaceReserve(join(stateDirectory, 'space-reserve'), RESERVE_BYTES, RESERVE_MARGIN_BYTES);
+  const opened = await openWithSpace(stateDirectory, options, reserve, log, stopRequested);
+  if (opened === null) return 0;
+  const { journal } = opened;
+  if (opened.setAside !== null) log.error({ event: 'journal.set_aside', path: opened.setAside });
+  const directories = new SessionDirectories(stateDirectory);
+  const core = createCore(options, opened, directories);
+  let broken: (code: number) => void = () => undefined;
+  const brokenDown = new Promise<number>((resolve) => {
+    broken = resolve;
+  });
+  const broker = new Broker({
+    core,
+    journal,
+    directories,
+    clock: SYSTEM_CLOCK,
+    log,
+    onCommitFailed: (error) => {
+      if (isDamage(error)) throw error;
+      const { code, message } = error as NodeJS.ErrnoException;
+      const released = reserve.release();
+      housekeeping.degrade(code === 'SQLITE_FULL' ? 'disk_full' : 'journal_error', message);
+      return released;
+    },
+    onBroken: (error) => {
+      if (isDamage(error)) markDamaged(opened.path);
+      log.fatal({ event: 'broker.broken', damaged: isDamage(error), reason: (error as Error).stack ?? String(error) });
+      broken(isDamage(error) ? 75 : 1);
+    },
+  });
+  const server = new SocketServer({
+    path: place.path,
+    mode: options.socketMode,
+    maxConnections: connectionLimit(options.maxConnections),
+    onConnection: (socket) => broker.accept(socket),
+    onRefused: () => log.warn({ event: 'peer.refused', reason: 'too_many_connections' }),
+  });
+  const housekeeping = new Housekeeping({
+    core,
+    maintenance: new Maintenance(journal.database, retentionOf(options)),
+    reserve,
+    server,
+    locks,
+    walPath: `${opened.path}-wal`,
+    stateDirectory,
+    log,
+    planTurn: () => broker.planTurn(),
+  });
+  if (!reserve.held && !reserve.take())
+    housekeeping.degrade('disk_full', `${reserve.missingBytes()} bytes are missing in ${stateDirectory}`);
+  restore(core, opened.state);
+  broker.planTurn();
+  const swept = directories.sweep((id) => core.sessions.has(id), `${core.identity.generation}`);
+  if (swept.directories > 0) log.info({ event: 'sessions.swept', directories: swept.directories });
+  await server.listen();
+  housekeeping.start();
+  logReady(log, options, place, stateDirectory, core, opened);
+  const ended = await Promise.race([stopRequested, brokenDown]);
+  housekeeping.stop();
+  if (typeof ended === 'number') return ended;
+  log.info({ event: 'broker.stopping', signal: ended });
+  server.close();
+  await broker.stop();
+  journal.close();
+  log.info({ event: 'broker.stopped' });
+  return 0;
+}
+
+/** Opens the journal; on a full disk it gives up the reserve, and then waits for space instead of failing again and again. Null: stopped meanwhile. */
+async function openWithSpace(
+  stateDirectory: string,
+  options: BrokerOptions,
+  reserve: SpaceReserve,
+  log: Logger,
+  stopRequested: Promise<string>,
+): Promise<OpenedJournal | null> {
+  for (let said = false; ; said = true) {
+    try {
+      return openJournal(stateDirectory, options.durability, new Date().toISOString().replace(/[-:]|\.\d+/g, ''));
+    } catch (error) {
+      if (!isLackOfSpace(error)) throw error;
+      if (reserve.release()) continue;
+      if (!said)
+        log.error({
+          event: 'broker.waiting_for_space',
+          stateDir: stateDirectory,
+          missingBytes: reserve.missingBytes(),
+        });
+      const waited = await Promise.race([stopRequested, delay(SPACE_RETRY_MS, null)]);
+      if (waited !== null) return null;
+    }
+  }
+}
+
+function isLackOfSpace(error: unknown): boolean {
+  const { code } = error as NodeJS.ErrnoException;
+  return (
+    code === 'ENOSPC' || code === 'SQLITE_FULL' || code === 'SQLITE_IOERR_SHMSIZE' || code === 'SQLITE_IOERR_WRITE'
+  );
+}
+
+function retentionOf(options: BrokerOptions): Retention {
+  return {
+    maxAgeMs: options.retainHours * 3_600_000,
+    maxJobs: options.retainJobs,
+    maxBytes: options.retainMib * 1_048_576,
+  };
+}
+
+function createCore(options: BrokerOptions, opened: OpenedJournal, directories: SessionDirectories): Core {
+  const settings = { ...DEFAULT_SETTINGS, queueConcurrency: options.queueConcurrency, queues: options.queue };
+  const archive = new JournalArchive(opened.journal, directories, opened.path, opened.setAside);
+  const identity = { version: ownVersion(), instance: opened.instance, generation: opened.generation };
+  return newCore(settings, identity, archive, new SystemEntropy(), SYSTEM_CLOCK.now(), opened.nextSeq);
+}
+
+function logReady(
+  log: Logger,
+  options: BrokerOptions,
+  place: SocketPlace,
+  stateDir: string,
+  core: Core,
+  opened: OpenedJournal,
+): void {
+  const { instance, generation } = core.identity;
+  const unfinishedJobs = opened.state.jobs.length;
+  const sessions = opened.state.sessions.length;
+  const { durability } = options;
+  log.info({
+    event: 'broker.ready',
+    socket: place.path,
+    stateDir,
+    durability,
+    instance,
+    generation,
+    unfinishedJobs,
+    sessions,
+  });
+}
+
+function ownVersion(): string {
+  const text = readFileSync(new URL('../package.json', import.meta.url), 'utf8');
+  return (JSON.parse(text) as { version: string }).version;
+}
