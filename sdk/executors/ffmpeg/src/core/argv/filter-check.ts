@@ -1,0 +1,259 @@
+/**
+ * Judges a parsed filtergraph: every filter on the list, every option known for it, positional values mapped to options as the running
+ * ffmpeg maps them, file options resolved in the session. Anything not known is refused.
+ */
+import {
+  FILE_OPTIONS,
+  type FileUse,
+  REFUSED_FILTER_FAMILIES,
+  REFUSED_FILTER_OPTIONS,
+  REFUSED_FILTERS,
+  REVIEWED_TEXT,
+} from './filter-review.js';
+import { type GraphFilter, parseGraph } from './filtergraph.js';
+import { demuxerProblem } from './format-policy.js';
+import type { SessionPaths } from './session-paths.js';
+import { FILTERS } from './tables/filters.js';
+import type { Pair } from './token.js';
+import { typedValueProblem } from './value-types.js';
+import type { Problem } from './verdict.js';
+
+/** What a graph may use. */
+export type GraphContext = { paths: SessionPaths; columns: readonly number[] };
+
+/** A graph that passed: the text to run, and whether it prints to standard output. */
+export type CheckedGraph = { ok: true; text: string; stdout: boolean } | { ok: false; problem: Problem };
+
+type Option = { name: string; type: string; place: number | undefined };
+type FilterTable = { named: ReadonlyMap<string, string>; byPlace: readonly (readonly string[])[] };
+
+/** Options every filter has. */
+const GENERIC: ReadonlyMap<string, string> = new Map([
+  ['enable', 'string'],
+  ['threads', 'int'],
+  ['thread_type', 'flags'],
+]);
+
+/** Demuxers that movie= and amovie= may use; set through format_opts where the running version has that option. */
+const MOVIE_WHITELIST =
+  'mov,matroska,mpegts,mp3,wav,aac,flac,ogg,avi,gif,image2,png_pipe,jpeg_pipe,webp_pipe,bmp_pipe,tiff_pipe,apng,flv,asf,mpeg,mxf,h264,hevc,m4v,ivf,w64,aiff,caf';
+
+function optionsOf(list: string): Option[] {
+  const options: Option[] = [];
+  let place = -1;
+  let positional = true;
+  for (const word of list.split(' ')) {
+    if (word === '|') positional = false;
+    const at = word.lastIndexOf(':');
+    if (at < 0) continue;
+    const raw = word.slice(0, at);
+    const alias = raw.endsWith('=');
+    if (positional && !alias) place++;
+    options.push({
+      name: alias ? raw.slice(0, -1) : raw,
+      type: word.slice(at + 1),
+      place: positional ? place : undefined,
+    });
+  }
+  return options;
+}
+
+/** The filter's options: names over all versions, places for the versions that count; undefined when no version knows the filter. */
+function tableOf(name: string, columns: readonly number[]): FilterTable | undefined {
+  const rows = Object.hasOwn(FILTERS, name) ? FILTERS[name] : undefined;
+  if (rows === undefined) return undefined;
+  const named = new Map<string, string>(GENERIC);
+  for (const [, list] of rows) {
+    if (list === null) continue;
+    for (const option of optionsOf(list)) {
+      const before = named.get(option.name);
+      named.set(option.name, before === undefined || isText(option.type) ? option.type : before);
+    }
+  }
+  const byPlace: Set<string>[] = [];
+  for (const column of columns) {
+    const row = [...rows].reverse().find(([since]) => since <= column);
+    if (row === undefined || row[1] === null) continue;
+    for (const option of optionsOf(row[1])) {
+      if (option.place === undefined) continue;
+      let names = byPlace[option.place];
+      if (names === undefined) {
+        names = new Set();
+        byPlace[option.place] = names;
+      }
+      names.add(option.name);
+    }
+  }
+  return { named, byPlace: byPlace.map((names) => [...names]) };
+}
+
+function isText(type: string): boolean {
+  return /^(string|dictionary|binary)/.test(type);
+}
+
+/** Checks a filtergraph text and gives back the text to run (movie= and amovie= with a format whitelist of the worker's). */
+export function checkGraph(text: string, context: GraphContext): CheckedGraph {
+  const graph = parseGraph(text);
+  if (!graph.ok) return graph;
+  let stdout = false;
+  let out = '';
+  let copied = 0;
+  for (const filter of graph.filters) {
+    const result = checkFilter(filter, context);
+    if ('rule' in result) return { ok: false, problem: result };
+    stdout ||= result.stdout;
+    if (result.append !== undefined) {
+      out += text.slice(copied, filter.argsEnd) + result.append;
+      copied = filter.argsEnd;
+    }
+  }
+  return { ok: true, text: out + text.slice(copied), stdout };
+}
+
+function checkFilter(
+  filter: GraphFilter,
+  context: GraphContext,
+): Problem | { stdout: boolean; append: string | undefined } {
+  const { name } = filter;
+  const reason = Object.hasOwn(REFUSED_FILTERS, name)
+    ? REFUSED_FILTERS[name]
+    : REFUSED_FILTER_FAMILIES.test(name)
+      ? 'it opens a device'
+      : undefined;
+  if (reason !== undefined)
+    return { rule: 'filter.refused', message: `the filter "${name}" is not allowed: ${reason}` };
+  const table = tableOf(name, context.columns);
+  if (table === undefined)
+    return { rule: 'filter.unknown', message: `the filter "${name}" is not on the list of allowed filters` };
+  let place = 0;
+  let namedSeen = false;
+  let stdout = false;
+  for (const pair of filter.args) {
+    const names = namesOf(pair, table, name, place, namedSeen);
+    if ('rule' in names) return names;
+    if (pair.key === undefined) place++;
+    else namedSeen = true;
+    for (const option of names) {
+      const problem = optionProblem(name, option, pair.value, table, context);
+      if (problem !== undefined) return problem;
+    }
+    if (pair.value === '-' && names.some((option) => FILE_OPTIONS[name]?.[option] === 'write-or-stdout')) stdout = true;
+  }
+  return { stdout, append: appendFor(name, filter, table, context) };
+}
+
+function namesOf(
+  pair: Pair,
+  table: FilterTable,
+  filter: string,
+  place: number,
+  namedSeen: boolean,
+): Problem | readonly string[] {
+  if (pair.key !== undefined) {
+    if (pair.key.startsWith('/'))
+      return {
+        rule: 'filter.from-file',
+        message: `"${pair.key}=" loads an option from a file; write the value itself`,
+      };
+    return [pair.key];
+  }
+  if (namedSeen) return { rule: 'graph.syntax', message: `in "${filter}" a value without a name follows a named one` };
+  const names = table.byPlace[place];
+  if (names === undefined || names.length === 0)
+    return {
+      rule: 'filter.positional',
+      message: `"${filter}" takes no value without a name in place ${place + 1}; write name=value`,
+    };
+  return names;
+}
+
+function optionProblem(
+  filter: string,
+  option: string,
+  value: string,
+  table: FilterTable,
+  context: GraphContext,
+): Problem | undefined {
+  const refused = REFUSED_FILTER_OPTIONS[filter];
+  if (refused !== undefined && Object.hasOwn(refused, option)) {
+    return {
+      rule: 'filter.option-refused',
+      message: `the option "${option}" of "${filter}" is not allowed: ${refused[option]}`,
+    };
+  }
+  const type = table.named.get(option);
+  if (type === undefined)
+    return { rule: 'filter.option-unknown', message: `"${filter}" has no option "${option}" on the list` };
+  const files = FILE_OPTIONS[filter];
+  if (files !== undefined && Object.hasOwn(files, option)) {
+    const use = files[option];
+    return use === undefined ? undefined : fileProblem(filter, option, use, value, context);
+  }
+  if (GENERIC.has(option)) return undefined;
+  if (!isText(type)) {
+    return typedValueProblem(type, value) === undefined
+      ? undefined
+      : {
+          rule: 'filter.value',
+          message: `"${value}" is not a value for the option "${option}" (${type}) of "${filter}"`,
+        };
+  }
+  if (!(REVIEWED_TEXT[filter] ?? '').split(' ').includes(option)) {
+    return {
+      rule: 'filter.option-unreviewed',
+      message: `the text option "${option}" of "${filter}" is not on the reviewed list`,
+    };
+  }
+  if (filter === 'drawtext' && option === 'font' && /[/\\]|file\s*=/i.test(value)) {
+    return {
+      rule: 'filter.value',
+      message: 'font= takes the name of a font family; use fontfile= for a font file of the session',
+    };
+  }
+  return undefined;
+}
+
+function fileProblem(
+  filter: string,
+  option: string,
+  use: FileUse,
+  value: string,
+  context: GraphContext,
+): Problem | undefined {
+  const problem = fileUseProblem(use, value, context.paths);
+  return problem === undefined
+    ? undefined
+    : { rule: problem.rule, message: `${filter} ${option}="${value}": ${problem.message}` };
+}
+
+function fileUseProblem(use: FileUse, value: string, paths: SessionPaths): Problem | undefined {
+  switch (use) {
+    case 'read':
+      return paths.input(value, 'data');
+    case 'read-media':
+      return value.includes('%')
+        ? { rule: 'pattern.folder', message: 'a file named in a filtergraph may not hold "%"' }
+        : paths.input(value, 'media');
+    case 'read-directory':
+      return paths.folder(value);
+    case 'write':
+      return paths.output(value);
+    case 'write-or-stdout':
+      return value === '-' ? undefined : paths.output(value);
+    case 'demuxer':
+      return demuxerProblem(value);
+  }
+}
+
+/** Text to put behind a filter's arguments: the format whitelist of movie= where every version that counts knows format_opts. */
+function appendFor(name: string, filter: GraphFilter, table: FilterTable, context: GraphContext): string | undefined {
+  if (name !== 'movie' && name !== 'amovie') return undefined;
+  if (!filter.hasArgs || filter.args.length === 0) return undefined;
+  const rows = FILTERS[name] ?? [];
+  const everywhere = context.columns.every((column) => {
+    const row = [...rows].reverse().find(([since]) => since <= column);
+    return row?.[1]?.includes('format_opts:') ?? false;
+  });
+  if (!everywhere || !table.named.has('format_opts')) return undefined;
+  return `:format_opts=format_whitelist=${MOVIE_WHITELIST.replaceAll(',', '\\,')}`;
+}

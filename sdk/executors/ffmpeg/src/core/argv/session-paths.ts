@@ -1,0 +1,280 @@
+/**
+ * Resolves the files an argv names against the session directory and keeps account of them: what is read, what is written, that no
+ * symbolic link, FIFO, device or second hard link is involved, and that nothing is both input and output.
+ *
+ * Order: every name is judged by path-rules first; then it is looked up; `overlap` is asked once, when all names are known.
+ */
+import { extensionOf, foldedPath, nameOf, normalPath, parentOf, pathProblem } from './path-rules.js';
+import type { FileFacts, SessionFiles } from './session-files.js';
+import { playlistKind, playlistProblem, SNIFF_BYTES } from './sniff.js';
+import type { Problem } from './verdict.js';
+
+type Written = { path: string; pattern: RegExp | undefined };
+
+/** Extensions ffmpeg takes for numbered pictures. */
+const PICTURE =
+  /^(png|jpe?g|jpe|jfif|bmp|dpx|exr|tiff?|tga|webp|ppm|pgm|pbm|pam|pfm|phm|gif|jls|j2k|j2c|jp2|jpx|jxl|qoi|sgi|ras|xwd|xbm|xpm|pcx|psd|dds|hdr|avif|pix|cin|ljpg|sun|im1|im8|im24|rgb|yuv|y|raw|svg|svgz|mng|ico|wbmp|apng)$/;
+
+const SPECIAL: Readonly<Record<'symlink' | 'other', Problem>> = {
+  symlink: { rule: 'path.symlink', message: 'symbolic links are not followed; stage the file itself' },
+  other: { rule: 'path.special', message: 'it is a FIFO, socket or device; only regular files are allowed' },
+};
+
+function missing(path: string): Problem {
+  return { rule: 'path.missing', message: `"${path}" does not exist in the session; stage it or produce it first` };
+}
+
+/** The account of one argv's files. */
+export class SessionPaths {
+  readonly #files: SessionFiles;
+  readonly #read = new Map<string, string | undefined>();
+  readonly #written: Written[] = [];
+  readonly #folders = new Set<string>();
+
+  constructor(files: SessionFiles) {
+    this.#files = files;
+  }
+
+  /** Session paths that are read, in the order they were named. */
+  get inputs(): string[] {
+    return [...this.#read.keys()];
+  }
+
+  /** Session paths (or patterns) that are written. */
+  get outputs(): string[] {
+    return this.#written.map((one) => one.path);
+  }
+
+  /** Folders of outputs that do not exist yet. */
+  get missingFolders(): string[] {
+    return [...this.#folders];
+  }
+
+  /** Names in a folder of the session. */
+  names(folder: string): string[] {
+    return this.#files.names(folder);
+  }
+
+  /** An existing regular file. `media`: its content may not be a playlist either. */
+  input(path: string, use: 'data' | 'media'): Problem | undefined {
+    const problem = pathProblem(path);
+    if (problem !== undefined) return problem;
+    const normal = normalPath(path);
+    const facts = this.#files.facts(normal);
+    const wrong = notAFile(facts, path);
+    if (wrong !== undefined) return wrong;
+    if (facts.kind === 'file') this.#read.set(normal, facts.id);
+    return use === 'media' ? this.#sniff(normal) : undefined;
+  }
+
+  #sniff(normal: string): Problem | undefined {
+    const first = this.#files.head(normal, 4_096);
+    if (first === undefined) return missing(normal);
+    const head = first.whole || first.bytes.includes('\0') ? first : this.#files.head(normal, SNIFF_BYTES);
+    const kind = playlistKind((head ?? first).bytes);
+    return kind === undefined ? undefined : playlistProblem(normal, kind);
+  }
+
+  /** An existing regular file, read whole as text of at most `maxBytes` (one character per byte). */
+  content(path: string, maxBytes: number): { ok: true; bytes: string } | { ok: false; problem: Problem } {
+    const problem = this.input(path, 'data');
+    if (problem !== undefined) return { ok: false, problem };
+    const head = this.#files.head(normalPath(path), maxBytes);
+    if (head === undefined) return { ok: false, problem: missing(path) };
+    if (!head.whole)
+      return { ok: false, problem: { rule: 'content.long', message: `"${path}" may have ${maxBytes} bytes here` } };
+    return { ok: true, bytes: head.bytes };
+  }
+
+  /** An existing folder without symbolic links or special files in it. */
+  folder(path: string): Problem | undefined {
+    const problem = pathProblem(path);
+    if (problem !== undefined) return problem;
+    const normal = normalPath(path);
+    const facts = this.#files.facts(normal);
+    if (facts.kind === 'absent') return missing(path);
+    if (facts.kind === 'symlink' || facts.kind === 'other') return SPECIAL[facts.kind];
+    if (facts.kind === 'file') return { rule: 'path.kind', message: 'a folder is expected here' };
+    return this.#plainFolder(normal);
+  }
+
+  /**
+   * An input that may be a numbered sequence (`frame%04d.png`) or, with `glob`, a pattern of `*` and `?` in its last part. Every
+   * file that matches must be a regular file and at least one must exist.
+   */
+  sequence(path: string, glob: boolean): Problem | undefined {
+    const problem = pathProblem(path);
+    if (problem !== undefined) return problem;
+    const normal = normalPath(path);
+    const folder = parentOf(normal);
+    if (glob ? /[*?[\]{}%]/.test(folder) : /%/.test(folder))
+      return { rule: 'pattern.folder', message: 'a pattern may stand only in the last part of a path' };
+    const name = nameOf(normal);
+    if (glob && /[[\]{}]/.test(name))
+      return { rule: 'pattern.glob', message: 'only "*" and "?" are allowed in a glob pattern' };
+    const pattern = glob ? globPattern(name) : numberPattern(name);
+    if (pattern === undefined)
+      return {
+        rule: 'pattern.number',
+        message: 'a sequence needs exactly one %d or %0Nd in the last part of its name',
+      };
+    const matches = this.#files.names(folder).filter((entry) => pattern.test(entry));
+    if (matches.length === 0) return missing(path);
+    for (const entry of matches) {
+      const wrong = this.input(folder === '' ? entry : `${folder}/${entry}`, 'media');
+      if (wrong !== undefined) return wrong;
+    }
+    return undefined;
+  }
+
+  /** True when ffmpeg would take the input's name for a picture sequence or a glob rather than for one file. */
+  looksLikeSequence(path: string): boolean {
+    return path.includes('%') && PICTURE.test(extensionOf(path));
+  }
+
+  /** A file that is written. `pattern`: names derived from it (numbers, variants) are written instead. */
+  output(path: string, pattern?: RegExp): Problem | undefined {
+    const problem = pathProblem(path);
+    if (problem !== undefined) return problem;
+    const normal = normalPath(path);
+    if (normal === '') return { rule: 'path.kind', message: 'a file name is expected here' };
+    const folder = parentOf(normal);
+    const parent = this.#files.facts(folder);
+    if (parent.kind === 'symlink' || parent.kind === 'other') return SPECIAL[parent.kind];
+    if (parent.kind === 'file') return { rule: 'path.kind', message: `"${folder}" is a file, not a folder` };
+    if (parent.kind === 'absent') {
+      const blocked = this.#blockedFolder(folder);
+      if (blocked !== undefined) return blocked;
+      this.#folders.add(folder);
+    }
+    if (pattern === undefined) {
+      const wrong = notWritable(this.#files.facts(normal), path);
+      if (wrong !== undefined) return wrong;
+    } else if (parent.kind === 'directory') {
+      const wrong = this.#plainFolder(folder);
+      if (wrong !== undefined) return wrong;
+    }
+    this.#written.push({ path: normal, pattern });
+    return undefined;
+  }
+
+  /** A missing folder must be missing altogether: no file or link stands where one of its parents would be. */
+  #blockedFolder(folder: string): Problem | undefined {
+    const parts = folder.split('/');
+    for (let count = 1; count < parts.length; count++) {
+      const facts = this.#files.facts(parts.slice(0, count).join('/'));
+      if (facts.kind === 'symlink' || facts.kind === 'other') return SPECIAL[facts.kind];
+      if (facts.kind === 'file')
+        return { rule: 'path.kind', message: `"${parts.slice(0, count).join('/')}" is a file, not a folder` };
+    }
+    return undefined;
+  }
+
+  #plainFolder(folder: string): Problem | undefined {
+    for (const entry of this.#files.names(folder)) {
+      const facts = this.#files.facts(folder === '' ? entry : `${folder}/${entry}`);
+      if (facts.kind === 'symlink' || facts.kind === 'other') {
+        return {
+          rule: SPECIAL[facts.kind].rule,
+          message: `the folder holds "${entry}", which is not a regular file; names are derived from a pattern here, so the folder must hold regular files only`,
+        };
+      }
+    }
+    return undefined;
+  }
+
+  /** Something that is both read and written, or written twice, in one argv. */
+  overlap(): (Problem & { path: string }) | undefined {
+    const readNames = new Map([...this.#read].map(([path, id]) => [foldedPath(path), id]));
+    const readIds = new Set([...this.#read.values()].filter((id) => id !== undefined));
+    const seen = new Set<string>();
+    for (const { path, pattern } of this.#written) {
+      const folded = foldedPath(path);
+      const facts = pattern === undefined ? this.#files.facts(path) : undefined;
+      const same =
+        readNames.has(folded) ||
+        (facts?.kind === 'file' && readIds.has(facts.id)) ||
+        (pattern !== undefined && [...readNames.keys()].some((name) => pattern.test(name)));
+      if (same)
+        return {
+          path,
+          rule: 'output.is-input',
+          message: `"${path}" would overwrite a file that is being read (names are compared without regard to case); write to another name`,
+        };
+      if (seen.has(folded)) return { path, rule: 'output.twice', message: `"${path}" would be written twice` };
+      seen.add(folded);
+    }
+    return undefined;
+  }
+}
+
+function notAFile(facts: FileFacts, path: string): Problem | undefined {
+  switch (facts.kind) {
+    case 'absent':
+      return missing(path);
+    case 'symlink':
+    case 'other':
+      return SPECIAL[facts.kind];
+    case 'directory':
+      return { rule: 'path.kind', message: 'it is a folder; a file is expected' };
+    case 'file':
+      return facts.links > 1
+        ? {
+            rule: 'path.hardlink',
+            message: 'the file has more than one hard link, so it may belong to something outside the session',
+          }
+        : undefined;
+  }
+}
+
+function notWritable(facts: FileFacts, path: string): Problem | undefined {
+  return facts.kind === 'absent' ? undefined : notAFile(facts, path);
+}
+
+const escaped = (text: string): string => text.replace(/[.*+?^${}()|[\]\\/]/g, '\\$&');
+
+/** Matches the names `%d`/`%0Nd` stands for; undefined when there is not exactly one of it or another `%`. */
+function numberPattern(name: string): RegExp | undefined {
+  const parts = name.replaceAll('%%', '\0').split(/%(?:0?\d{1,2})?d/);
+  if (parts.length !== 2 || parts.some((part) => part.includes('%'))) return undefined;
+  return new RegExp(`^${parts.map((part) => escaped(part.replaceAll('\0', '%'))).join('-?\\d+')}$`);
+}
+
+function globPattern(name: string): RegExp {
+  return new RegExp(
+    `^(?!\\.)${[...name].map((c) => (c === '*' ? '.*' : c === '?' ? '.' : escaped(c))).join('')}$`,
+    'u',
+  );
+}
+
+/**
+ * Pattern over folded session paths for an output template, or why the template is not one. `letters` are the conversions allowed
+ * besides the number (`%v` for variants).
+ */
+export function outputPattern(
+  path: string,
+  letters: string,
+): { ok: true; pattern: RegExp | undefined } | { ok: false; problem: Problem } {
+  const conversions = [...path.replaceAll('%%', '').matchAll(/%(?:0?\d{0,2})([A-Za-z])?/g)];
+  for (const one of conversions) {
+    const letter = one[1] ?? '';
+    if (letter !== 'd' && !(letter !== '' && letters.includes(letter))) {
+      return {
+        ok: false,
+        problem: { rule: 'pattern.output', message: `"${one[0]}" is not allowed in an output name; use %d or %0Nd` },
+      };
+    }
+  }
+  const numbers = conversions.filter((one) => one[1] === 'd');
+  if (numbers.length > 1)
+    return { ok: false, problem: { rule: 'pattern.output', message: 'an output name may hold one number pattern' } };
+  if (conversions.length === 0) return { ok: true, pattern: undefined };
+  const folded = foldedPath(path).replaceAll('%%', '\0');
+  const source = folded
+    .split(/(%(?:0?\d{0,2})[a-z])/)
+    .map((part) =>
+      part.startsWith('%') ? (part.endsWith('d') ? '-?\\d+' : '[^/]+') : escaped(part.replaceAll('\0', '%')),
+    )
+    .join('');
+  return { ok: true, pattern: new RegExp(`^${source}$`) };
+}
