@@ -6,7 +6,7 @@
  */
 import { constants } from 'node:fs';
 import { access } from 'node:fs/promises';
-import { TaskError } from '@reelhost/sdk';
+import { TaskError, Workspace } from '@reelhost/sdk';
 import { z } from 'zod';
 import { checkArgv } from '../core/argv/check.js';
 import { durationFromArgv, durationFromInputs, InputDurations } from '../core/duration.js';
@@ -41,6 +41,8 @@ const mediaArgs = z.object({
 export const ffmpeg: Op = async (args, run) => {
   const { argv, timeoutSec } = parseArgs(mediaArgs, args);
   const checked = validate('ffmpeg', argv, run);
+  // ffmpeg makes no folders; frames/%04d.png is meant to work in a fresh session all the same.
+  for (const folder of checked.missingFolders) await new Workspace(run.sessionDir).folder(folder);
   const meter = new ProgressMeter('ffmpeg', checked.expectedDurationUs ?? durationFromArgv(argv));
   const parser = new ProgressParser();
   const inputs = new InputDurations();

@@ -3,8 +3,8 @@
  * It never blocks a run: when it cannot be started, children are still ended by every orderly path, and `alive` says so.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
-import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { builtFile } from '../built-file.js';
 
 /** Told of each child's beginning and end. */
 export interface Guardian {
@@ -24,11 +24,15 @@ export function createGuardian(owner: string): Guardian {
   let stopping = false;
 
   function launch(): Promise<void> {
-    const started = spawn(process.execPath, ['--max-old-space-size=16', programPath(), owner], {
-      detached: true,
-      stdio: ['pipe', 'ignore', 'ignore'],
-      env: { PATH: process.env['PATH'] ?? '' },
-    });
+    const started = spawn(
+      process.execPath,
+      ['--max-old-space-size=16', fileURLToPath(builtFile('./guardian-main.js', import.meta.url)), owner],
+      {
+        detached: true,
+        stdio: ['pipe', 'ignore', 'ignore'],
+        env: { PATH: process.env['PATH'] ?? '' },
+      },
+    );
     child = started;
     started.stdin.on('error', () => undefined);
     const settled = new Promise<void>((resolve) => {
@@ -76,10 +80,4 @@ export function createGuardian(owner: string): Guardian {
       return child !== undefined && child.pid !== undefined && child.exitCode === null;
     },
   };
-}
-
-/** Run from its source (as the tests do) the built file beside it is taken: node cannot start TypeScript. */
-function programPath(): string {
-  const beside = fileURLToPath(new URL('./guardian-main.js', import.meta.url));
-  return existsSync(beside) ? beside : beside.replace(/([/\\])src([/\\]process[/\\])/, '$1dist$2');
 }

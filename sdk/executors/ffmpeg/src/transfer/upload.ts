@@ -5,16 +5,16 @@
  * opens the file anew. The last piece is held back until the file has been looked at again, so that a file that changed while it was sent never
  * becomes an object: the request is broken off instead. Hash and count are taken in the same pass.
  */
-import { createHash } from 'node:crypto';
 import { type BigIntStats, constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import type { ClientRequest, IncomingMessage } from 'node:http';
+import { BlockPool } from './block-pool.js';
+import { BLOCK_BYTES, type Block, type ContentHash, createContentHash } from './content-hash.js';
 import type { TransferResult } from './download.js';
 import { refusal, systemClock, type TransferClock, withTries } from './exchange.js';
 import { asTransferError, TransferError } from './transfer-error.js';
 import { parseObjectUrl, type Transport } from './transport.js';
 
-const CHUNK_BYTES = 1 << 20;
 /** How long a broken request may still bring an answer that explains it. */
 const EXPLAIN_MS = 1_000;
 
@@ -68,13 +68,11 @@ async function send(
   });
   answered.catch(() => undefined);
 
-  const hash = createHash('sha256');
+  const hash = createContentHash(size);
   try {
-    await writeBody(sent, file, before, (chunk, done) => {
-      hash.update(chunk);
-      request.onBytes?.(done, size);
-    });
+    await writeBody(sent, file, before, hash, (done) => request.onBytes?.(done, size));
   } catch (error) {
+    hash.abandon();
     // The store may have answered before it read everything, and closed: that answer explains the broken pipe.
     const early =
       error instanceof TransferError
@@ -84,64 +82,73 @@ async function send(
     sent.destroy();
     throw why;
   }
+  const sha256 = await hash.digest();
   const response = await answered;
   if (response.statusCode === undefined || response.statusCode < 200 || response.statusCode >= 300) {
     throw await refusal(url, response, clock);
   }
   response.resume();
-  return { bytes: size, sha256: hash.digest('hex') };
+  return { bytes: size, sha256 };
 }
 
 async function writeBody(
   sent: ClientRequest,
   file: FileHandle,
   before: BigIntStats,
-  onChunk: (chunk: Buffer, done: number) => void,
+  hash: ContentHash,
+  onBytes: (done: number) => void,
 ): Promise<void> {
   const size = Number(before.size);
+  const pool = new BlockPool();
   let stopped: Error | undefined;
-  let wake: () => void = () => undefined;
-  const stop = (error: Error): void => {
-    stopped ??= error;
-    wake();
-  };
-  sent.on('error', stop);
-  sent.once('response', () => stop(Object.assign(new Error('answered early'), { code: 'EARLY' })));
-  sent.on('drain', () => wake());
+  let halt: (error: Error) => void = () => undefined;
+  const halted = new Promise<never>((_resolve, reject) => {
+    halt = (error) => {
+      stopped ??= error;
+      reject(error);
+    };
+  });
+  halted.catch(() => undefined);
+  sent.on('error', halt);
+  sent.once('response', () => halt(Object.assign(new Error('answered early'), { code: 'EARLY' })));
 
-  // The next piece is read while the socket takes the one before.
-  const pieceAt = async (at: number): Promise<Buffer> => {
-    const wanted = Math.min(CHUNK_BYTES, size - at);
-    const piece = Buffer.allocUnsafeSlow(wanted);
-    let have = 0;
-    while (have < wanted) {
-      const { bytesRead } = await file.read(piece, have, wanted - have, at + have);
+  const fill = async (at: number): Promise<Piece> => {
+    const block = await Promise.race([pool.take(), halted]);
+    const length = Math.min(BLOCK_BYTES, size - at);
+    for (let have = 0; have < length; ) {
+      const { bytesRead } = await file.read(block.buffer, have, length - have, at + have);
       if (bytesRead === 0) throw changed('became shorter');
       have += bytesRead;
     }
-    return piece;
+    return { block, length };
   };
+  // The next piece is read while the socket and the hash take the one before; a block comes back when both are through with it.
   let done = 0;
-  let next = size > 0 ? pieceAt(0) : undefined;
+  let next = size > 0 ? fill(0) : undefined;
   while (next !== undefined) {
-    const piece = await next;
-    const at = done + piece.length;
-    next = at < size ? pieceAt(at) : undefined;
+    const { block, length } = await next;
+    done += length;
+    next = done < size ? fill(done) : undefined;
     next?.catch(() => undefined);
-    onChunk(piece, at);
-    done = at;
-    if (next === undefined) await assertUnchanged(file, before);
-    if (stopped) throw stopped;
-    if (!sent.write(piece) && next !== undefined) {
-      await new Promise<void>((resolve) => {
-        wake = resolve;
-        if (stopped || !sent.writableNeedDrain) resolve();
-      });
+    const hashed = hash.update(block, length);
+    hashed.catch(halt);
+    onBytes(done);
+    if (next === undefined) {
+      await assertUnchanged(file, before);
+      sent.removeListener('error', halt);
+      sent.removeAllListeners('drain');
     }
-    if (stopped && next !== undefined) throw stopped;
+    if (stopped) throw stopped;
+    const taken = new Promise<void>((resolve) => sent.write(block.buffer.subarray(0, length), () => resolve()));
+    void Promise.all([taken, hashed]).then(() => pool.give(block));
   }
   if (size === 0) await assertUnchanged(file, before);
   sent.end();
+}
+
+interface Piece {
+  block: Block;
+  length: number;
 }
 
 async function assertUnchanged(file: FileHandle, before: BigIntStats): Promise<void> {

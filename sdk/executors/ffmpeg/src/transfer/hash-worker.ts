@@ -1,0 +1,34 @@
+/** The thread of content-hash.ts: takes orders in sequence, answers each `update` and `digest`, keeps one hash per stream. */
+import { createHash, type Hash } from 'node:crypto';
+import { parentPort } from 'node:worker_threads';
+import type { HashAnswer, HashOrder } from './content-hash.js';
+
+const hashes = new Map<string, Hash>();
+
+parentPort?.on('message', (order: HashOrder) => {
+  switch (order.kind) {
+    case 'update': {
+      let hash = hashes.get(order.stream);
+      if (!hash) {
+        hash = createHash('sha256');
+        hashes.set(order.stream, hash);
+      }
+      hash.update(new Uint8Array(order.memory, 0, order.length));
+      answer({ stream: order.stream });
+      return;
+    }
+    case 'digest': {
+      const hash = hashes.get(order.stream) ?? createHash('sha256');
+      hashes.delete(order.stream);
+      answer({ stream: order.stream, hex: hash.digest('hex') });
+      return;
+    }
+    case 'abandon':
+      hashes.delete(order.stream);
+      return;
+  }
+});
+
+function answer(message: HashAnswer): void {
+  parentPort?.postMessage(message);
+}
