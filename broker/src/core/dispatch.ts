@@ -21,7 +21,7 @@ export function dispatch(core: Core): void {
         const job = core.lanes.peek(lane);
         if (job === undefined || (best !== null && best.job.order <= job.order)) continue;
         if (!lane.inSession && queueIsFull(core, lane.queue)) continue;
-        const peer = choosePeer(core, servers, lane.pin);
+        const peer = choosePeer(core, servers, lane);
         if (peer !== null) best = { job, lane, peer };
       }
     }
@@ -38,11 +38,11 @@ function queueIsFull(core: Core, queue: string): boolean {
   return (core.executing.get(queue) ?? 0) >= limit;
 }
 
-function choosePeer(core: Core, servers: Set<Peer>, pin: string | null): Peer | null {
+function choosePeer(core: Core, servers: Set<Peer>, lane: Lane): Peer | null {
   let best: Peer | null = null;
   for (const peer of servers) {
-    if (freeSlots(peer) <= 0 || peer.refusingUntil > core.now.mono || (pin !== null && peer.runtimeId !== pin))
-      continue;
+    if (freeSlots(peer) <= 0 || peer.refusingUntil > core.now.mono) continue;
+    if ((lane.pin !== null && peer.runtimeId !== lane.pin) || (lane.large && !peer.extension)) continue;
     if (best === null || comesBefore(peer, best)) best = peer;
   }
   return best;

@@ -1,7 +1,22 @@
 /** How jobs and their errors look on the wire. Tay's local executor protocol v1, section 3.2, and docs/local-protocol.md. */
 import { quote } from '@reelhost/protocol';
+import type { Core } from './core.js';
 import { isFinal, type Job, type JobError } from './job.js';
+import type { Peer } from './peer.js';
 import type { Archive } from './turn.js';
+
+/** From where a peer's view of a job takes the arguments: null leaves them out. */
+export function argsFor(core: Core, peer: Peer, job: Job): Archive | null {
+  return peer.extension || isLarge(core, job.argsBytes) ? null : core.archive;
+}
+
+/** Room for everything beside the arguments or the result in a message. */
+const ENVELOPE_BYTES = 4096;
+
+/** Whether a text is too large for a frame of a plain Tay connection. */
+export function isLarge(core: Core, bytes: number): boolean {
+  return bytes * 3 > core.settings.maxFrameBytes - ENVELOPE_BYTES;
+}
 
 /** The `job` object as JSON text; without its arguments when `archive` is null. */
 export function jobText(job: Job, archive: Archive | null): string {

@@ -1,5 +1,5 @@
 /**
- * The jobs that could run now. One lane per (queue, task, pinned runtime, in a session or not): within a lane first come first
+ * The jobs that could run now. One lane per (queue, task, pinned runtime, in a session or not, large or not): within a lane first come first
  * served, across lanes the dispatcher takes the lane whose head has waited longest, so no task name can starve another.
  * A cancelled job stays in its lane until it reaches the head and is skipped there.
  */
@@ -12,6 +12,8 @@ export interface Lane {
   /** Only this runtime may take it, or null for any. */
   readonly pin: string | null;
   readonly inSession: boolean;
+  /** Its jobs are too large for a plain Tay connection. */
+  readonly large: boolean;
   jobs: Job[];
   head: number;
 }
@@ -25,14 +27,14 @@ export class ReadyLanes {
   #order = 0;
 
   /** Puts a job that has just become available at the end of its lane. */
-  append(job: Job, pin: string | null): void {
+  append(job: Job, pin: string | null, large: boolean): void {
     job.order = ++this.#order;
-    this.#lane(job, pin).jobs.push(job);
+    this.#lane(job, pin, large).jobs.push(job);
   }
 
   /** Puts a job back where it was: before everything that became available after it. */
-  putBack(job: Job, pin: string | null): void {
-    const lane = this.#lane(job, pin);
+  putBack(job: Job, pin: string | null, large: boolean): void {
+    const lane = this.#lane(job, pin, large);
     if (lane.head > 0) lane.jobs[--lane.head] = job;
     else lane.jobs.unshift(job);
   }
@@ -71,12 +73,12 @@ export class ReadyLanes {
     if (siblings?.size === 0) this.#byTask.delete(lane.task);
   }
 
-  #lane(job: Job, pin: string | null): Lane {
+  #lane(job: Job, pin: string | null, large: boolean): Lane {
     const inSession = job.sessionId !== null;
-    const key = `${job.queue}\0${job.task}\0${pin ?? ''}\0${inSession ? 1 : 0}`;
+    const key = `${job.queue}\0${job.task}\0${pin ?? ''}\0${inSession ? 1 : 0}${large ? 1 : 0}`;
     const known = this.#lanes.get(key);
     if (known !== undefined) return known;
-    const lane: Lane = { key, queue: job.queue, task: job.task, pin, inSession, jobs: [], head: 0 };
+    const lane: Lane = { key, queue: job.queue, task: job.task, pin, inSession, large, jobs: [], head: 0 };
     this.#lanes.set(key, lane);
     const siblings = this.#byTask.get(job.task);
     if (siblings === undefined) this.#byTask.set(job.task, new Set([lane]));

@@ -22,7 +22,9 @@ export interface Settings {
   readonly helloTimeoutMs: number;
   readonly progressIntervalMs: number;
   readonly registryIntervalMs: number;
+  /** Arguments a plain Tay connection may send. */
   readonly maxArgsBytes: number;
+  readonly extensionMaxArgsBytes: number;
   readonly maxResultBytes: number;
   readonly maxErrorBytes: number;
   readonly extensionMaxFrameBytes: number;
@@ -61,7 +63,8 @@ export const DEFAULT_SETTINGS: Settings = {
   helloTimeoutMs: 10_000,
   progressIntervalMs: 100,
   registryIntervalMs: 250,
-  maxArgsBytes: 1_048_576,
+  maxArgsBytes: 262_144,
+  extensionMaxArgsBytes: 4_259_840,
   maxResultBytes: 65_536,
   maxErrorBytes: 8_192,
   extensionMaxFrameBytes: 8_388_608,

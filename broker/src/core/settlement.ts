@@ -5,7 +5,7 @@
 import { BROKER_FAILURES, type BrokerFailure } from '@reelhost/protocol';
 import { type Core, log, push, recordJob, recordSession, reply } from './core.js';
 import { isFinal, type Job, type JobError, moveJob, type RawJson, TAY_ERROR_CODE } from './job.js';
-import { jobText, settledFields } from './job-view.js';
+import { argsFor, isLarge, jobText, settledFields } from './job-view.js';
 import type { Execution } from './peer.js';
 import { continueClosing } from './session-closing.js';
 
@@ -64,7 +64,7 @@ export function putBack(core: Core, job: Job, attempt: number): void {
   leave(core, job);
   moveJob(job, 'available');
   job.attempt = attempt;
-  core.lanes.putBack(job, pinOf(core, job));
+  core.lanes.putBack(job, pinOf(core, job), isLarge(core, job.argsBytes));
   core.dispatchWanted = true;
   recordJob(core, job);
 }
@@ -127,7 +127,7 @@ export function endExecution(core: Core, execution: Execution, stopped: boolean)
 /** The answer of a `cancel` that waited. */
 export function answerCancel(core: Core, job: Job, waiter: Execution['waiters'][number], stopped: boolean): void {
   core.durations.cancel(waiter.deadline, waiter.item);
-  const view = jobText(job, waiter.peer.extension ? null : core.archive);
+  const view = jobText(job, argsFor(core, waiter.peer, job));
   reply(
     core,
     waiter.peer,

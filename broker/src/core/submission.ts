@@ -7,7 +7,7 @@
 import type { Enqueue, EnqueueOptions } from '@reelhost/protocol';
 import { type Core, log, push, recordJob, recordSession, refuse, reply } from './core.js';
 import { isFinal, type Job, type JobDefinition, type RawJson, sameDefinition } from './job.js';
-import { jobText, settledFields } from './job-view.js';
+import { argsFor, isLarge, jobText, settledFields } from './job-view.js';
 import { findJob } from './lookup.js';
 import type { Peer } from './peer.js';
 import type { Session } from './session.js';
@@ -21,13 +21,14 @@ export function enqueue(core: Core, peer: Peer, request: Enqueue): void {
   const args = request.args.text;
   const sessionId = request.session_id ?? null;
   const watch = request.watch === true;
-  if (args.length > core.settings.maxArgsBytes && !peer.extension) {
+  const maxArgsBytes = peer.extension ? core.settings.extensionMaxArgsBytes : core.settings.maxArgsBytes;
+  if (args.length > maxArgsBytes) {
     return refuse(
       core,
       peer,
       request,
       'capacity',
-      `args are larger than ${core.settings.maxArgsBytes} bytes`,
+      `args are larger than ${maxArgsBytes} bytes`,
       ',"reason":"args_bytes"',
     );
   }
@@ -61,7 +62,7 @@ export function enqueue(core: Core, peer: Peer, request: Enqueue): void {
     peer,
     'enqueued',
     request.request_id,
-    `,"job_id":"${id}","job":${jobText(job, peer.extension ? null : core.archive)}`,
+    `,"job_id":"${id}","job":${jobText(job, argsFor(core, peer, job))}`,
   );
 }
 
@@ -99,7 +100,7 @@ function answerKnown(
     if (job.state === 'available') makeReady(core, job);
   }
   const conflict = same ? '' : ',"conflict":true';
-  const view = jobText(job, peer.extension ? null : core.archive);
+  const view = jobText(job, argsFor(core, peer, job));
   reply(core, peer, 'enqueued', request.request_id, `,"job_id":"${job.id}","job":${view}${conflict}`);
   if (!watch) return;
   if (isFinal(job.state)) push(core, peer, 'job_settled', settledFields(job, resultOf(core, job)));
@@ -213,6 +214,6 @@ export function admit(core: Core, job: Job): void {
 
 /** The job may run from now on. */
 export function makeReady(core: Core, job: Job): void {
-  core.lanes.append(job, pinOf(core, job));
+  core.lanes.append(job, pinOf(core, job), isLarge(core, job.argsBytes));
   core.dispatchWanted = true;
 }
