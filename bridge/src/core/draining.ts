@@ -80,12 +80,14 @@ function endOn(turn: Turn, drain: Drain): void {
     exit(turn, drain.fast ? 75 : 0);
     return;
   }
-  const isBusy = usedSlots(turn.state) > 0;
+  // A session that would not stop when asked again does not hold up the end of the process; the broker goes on with it.
+  const stuck = [...turn.state.teardowns.values()].filter((teardown) => teardown.tries > 0).length;
+  const isBusy = usedSlots(turn.state) > stuck;
   const link = openLink(turn.state);
   if (link === null) {
     if (turn.state.link.phase === 'closing') return;
     const hopeless = drain.fast || turn.now >= drain.since + OFFLINE_MS || !holdsLease(turn.state, turn.now);
-    if (hopeless && turn.state.teardowns.size === 0) exit(turn, drain.fast ? 75 : 0);
+    if (hopeless && turn.state.teardowns.size === stuck) exit(turn, drain.fast ? 75 : 0);
     return;
   }
   if (isBusy) return;
