@@ -8,7 +8,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createExecutor, type Executor, redactLine, type TaskDefinition } from '@reelhost/sdk';
-import { pino } from 'pino';
+import { pino, stdTimeFunctions } from 'pino';
 import { type FontSet, openFontSet } from './fonts.js';
 import { IDEMPOTENT_OPS, runMediaOp } from './media-task.js';
 import type { Services } from './ops/op-run.js';
@@ -69,7 +69,7 @@ type Log = ReturnType<typeof createLog>;
 /** JSON lines on stderr; every line is redacted as the very last step. */
 function createLog(level: ExecutorOptions['logLevel']) {
   return pino(
-    { level, base: { name: 'ffmpeg', pid: process.pid } },
+    { level, base: { daemon: 'ffmpeg', pid: process.pid }, timestamp: stdTimeFunctions.isoTime },
     {
       write(line: string) {
         process.stderr.write(redactLine(line));

@@ -1,66 +1,25 @@
 import { createHash } from 'node:crypto';
-import { mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import { readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { TaskError } from '@reelhost/sdk';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { openFontSet } from './fonts.js';
-import { type MediaContext, runMediaOp } from './media-task.js';
-import { MAX_INLINE_BYTES, type Services } from './ops/op-run.js';
-import { findPrograms } from './probe/programs.js';
-import { childEnvironment } from './process/child-environment.js';
-import { createGuardian, type Guardian } from './process/guardian.js';
-import { markedProcesses, ownerMarker } from './process/marker.js';
-import { selectSandbox } from './sandbox/select.js';
-import { createTransport } from './transfer/transport.js';
+import { codeOf as code, type MediaKit, type MediaSession, openMediaKit } from './media-session.test-kit.js';
+import { MAX_INLINE_BYTES } from './ops/op-run.js';
+import { markedProcesses } from './process/marker.js';
 
-let folder: string;
+let kit: MediaKit;
+let session: MediaSession;
 let dir: string;
-let services: Services;
-let guardian: Guardian;
+let folder: string;
+let reports: MediaSession['reports'];
 let store: http.Server;
-let reports: { stage: string; percent?: number; detail?: string }[];
-let sessions = 0;
 const objects = new Map<string, Buffer>();
-const lost: string[] = [];
-const owner = ownerMarker();
 
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'reelhost-ops-'));
-  let runs = 0;
-  const nextMarker = (): string => {
-    runs += 1;
-    return `${owner}${runs}`;
-  };
-  const programs = await findPrograms({ variables: process.env, nextMarker });
-  const fonts = await openFontSet(folder);
-  const environment = childEnvironment({
-    home: fonts.home,
-    temporary: fonts.home,
-    fontconfigFile: fonts.fontconfigFile,
-  });
-  const readable = { paths: [fonts.folder, fonts.fontconfigFile] };
-  guardian = createGuardian(owner);
-  services = {
-    programs,
-    sandbox: await selectSandbox('auto', {
-      ffmpeg: programs.ffmpeg,
-      readable,
-      environment,
-      scratch: folder,
-      nextMarker,
-      note: () => undefined,
-    }),
-    transport: createTransport({ variables: {} }),
-    guardian,
-    nextMarker,
-    environment,
-    maxOutputBytes: 1 << 30,
-    sessionQuotaBytes: 1 << 30,
-    programLost: (program, message) => lost.push(`${program} ${message}`),
-  };
+  kit = await openMediaKit();
+  folder = kit.folder;
   store = http.createServer((request, response) => {
     const key = new URL(request.url ?? '', 'http://h').pathname;
     if (request.method === 'GET') {
@@ -78,47 +37,21 @@ beforeAll(async () => {
   await new Promise<void>((resolve) => store.listen(0, '127.0.0.1', resolve));
 });
 afterAll(async () => {
-  services.transport.close();
-  await guardian.stop();
+  await kit.close();
   store.closeAllConnections();
   await new Promise((resolve) => store.close(resolve));
-  await rm(folder, { recursive: true, force: true });
 });
 beforeEach(async () => {
-  sessions += 1;
-  dir = join(folder, `session-${sessions}`);
-  await mkdir(dir, { mode: 0o700 });
-  reports = [];
+  session = await kit.session();
+  dir = session.dir;
+  reports = session.reports;
 });
 
 const url = (key: string): string =>
   `http://127.0.0.1:${(store.address() as AddressInfo).port}/${key}?X-Amz-Signature=canary`;
 const sha256 = (bytes: Buffer): string => createHash('sha256').update(bytes).digest('hex');
-
-function op(
-  name: string,
-  args?: object,
-  more: { signal?: AbortSignal; limits?: object; services?: Partial<Services> } = {},
-) {
-  const context: MediaContext = {
-    signal: more.signal ?? new AbortController().signal,
-    progress: (report) => void reports.push(report),
-  };
-  return runMediaOp({ op: name, args, session: { id: 's', dir, limits: more.limits } }, context, {
-    ...services,
-    ...more.services,
-  });
-}
-async function code(work: Promise<unknown>): Promise<string> {
-  const error = await work.then(
-    (value) => ({ code: `succeeded: ${JSON.stringify(value).slice(0, 300)}` }),
-    (caught: unknown) => caught as TaskError,
-  );
-  if (error instanceof Error) expect(error).toBeInstanceOf(TaskError);
-  return error.code;
-}
-const ffmpeg = (line: string, more = {}, args: object = {}) =>
-  op('ffmpeg', { argv: line.split(' '), timeoutSec: 60, ...args }, more);
+const op: MediaSession['op'] = (...all) => session.op(...all);
+const ffmpeg: MediaSession['ffmpeg'] = (...all) => session.ffmpeg(...all);
 
 describe('a media session', () => {
   it('stages, encodes, probes, reads, publishes, stats and closes, leaving nothing', async () => {
@@ -169,7 +102,7 @@ describe('a media session', () => {
     expect(percents.at(-1)).toBe(100);
     expect(reports.some((report) => /speed [\d.]+x, eta /.test(report.detail ?? ''))).toBe(true);
 
-    reports = [];
+    reports.length = 0;
     await writeFile(join(dir, 'noise.mp4'), 'this is no video');
     expect(await ffmpeg('-i noise.mp4 -t 2 b.mp4')).toMatchObject({ exitCode: expect.any(Number) });
     expect(reports.some((report) => report.percent === 100)).toBe(false);
@@ -211,7 +144,7 @@ describe('a media session', () => {
     await expect.poll(() => reports.length, { timeout: 10_000 }).toBeGreaterThan(1);
     abort.abort(new TaskError('cancelled', 'by the test'));
     expect(await code(running)).toBe('cancelled');
-    expect(markedProcesses(owner).filter(({ marker }) => marker !== owner)).toEqual([]);
+    expect(markedProcesses(kit.owner)).toEqual([]);
   });
 
   it('stops a runaway encode soon after it crosses the quota or the output cap', async () => {
@@ -241,7 +174,7 @@ describe('a media session', () => {
   });
 
   it('says what is wrong when a program has gone, and reports it to its owner', async () => {
-    const programs = { ...services.programs, ffmpeg: join(folder, 'gone') };
+    const programs = { ...kit.services.programs, ffmpeg: join(folder, 'gone') };
     expect(
       await code(
         ffmpeg('-f lavfi -i color=size=64x64:duration=1 a.mp4', {
@@ -249,7 +182,7 @@ describe('a media session', () => {
         }),
       ),
     ).toBe('ffmpeg_unavailable');
-    expect(lost).toEqual([expect.stringContaining('ENOENT')]);
+    expect(kit.lost).toEqual([expect.stringContaining('ENOENT')]);
   });
 });
 

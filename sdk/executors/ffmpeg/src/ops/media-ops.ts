@@ -27,7 +27,7 @@ import {
 } from './op-run.js';
 
 /** How much of the log's end an answer carries, bytes. */
-export const STDERR_TAIL_BYTES = 16 * 1024;
+export const STDERR_TAIL_BYTES = 64 * 1024;
 /** At most this many progress messages a second. */
 const REPORT_MS = 250;
 const MAX_TIMEOUT_SEC = 86_400;
