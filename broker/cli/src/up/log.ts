@@ -13,7 +13,9 @@ export function upLog(stream: NodeJS.WriteStream, clock: () => number): UpLog {
   const colors = pc.createColors(useColor(stream, undefined));
   return (level, event, fields = {}) => {
     if (stream.isTTY !== true) {
-      stream.write(`${JSON.stringify({ level: LEVELS[level], time: clock(), name: 'up', event, ...fields })}\n`);
+      stream.write(
+        `${JSON.stringify({ level: LEVELS[level], time: new Date(clock()).toISOString(), daemon: 'up', pid: process.pid, event, ...fields })}\n`,
+      );
       return;
     }
     const mark = { info: colors.dim('up'), warn: colors.yellow('up'), error: colors.red('up') }[level];

@@ -5,6 +5,7 @@
  */
 import { mkdirSync } from 'node:fs';
 import { connect } from 'node:net';
+import { dirname } from 'node:path';
 import { DEFAULT_RESTART_POLICY, type RestartPolicy } from '../core/supervision.js';
 import { CommandError, ExitCode } from '../exit-codes.js';
 import { watchParentPipe } from '../parent-pipe.js';
@@ -38,6 +39,8 @@ export async function up(options: { config?: string; check?: boolean; logLevel?:
     );
   }
   mkdirSync(config.stateDir, { recursive: true, mode: 0o700 });
+  // The broker makes a folder only for its own default socket.
+  mkdirSync(dirname(config.socket), { recursive: true, mode: 0o700 });
   watchParentPipe();
   return run(config, plans);
 }
@@ -75,7 +78,7 @@ async function run(config: UpConfig, plans: ReturnType<typeof planParts>): Promi
 
   const onSignal = (name: NodeJS.Signals): void => stop(name);
   process.on('SIGTERM', onSignal).on('SIGINT', onSignal).on('SIGHUP', onSignal);
-  log('info', 'up.starts', { config: config.file, stateDir: config.stateDir, socket: config.socket, pid: process.pid });
+  log('info', 'up.starts', { config: config.file, stateDir: config.stateDir, socket: config.socket });
   supervisor.start(plans);
   await finished;
   process.off('SIGTERM', onSignal).off('SIGINT', onSignal).off('SIGHUP', onSignal);
