@@ -4,10 +4,11 @@
  */
 import { generateKeyPairSync } from 'node:crypto';
 import { constants } from 'node:fs';
-import { mkdir, open } from 'node:fs/promises';
+import { open } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { CommandError, ExitCode } from './exit-codes.js';
 import { expandHome } from './paths.js';
+import { makePrivateFolder } from './private-folder.js';
 
 /** The public half, in the two forms gateways take. */
 export interface DevicePublicKey {
@@ -27,8 +28,8 @@ export interface DevicePublicKey {
 export async function createDeviceKey(out: string): Promise<DevicePublicKey> {
   const file = expandHome(out);
   const { privateKey, publicKey } = generateKeyPairSync('ed25519');
-  await mkdir(dirname(file), { recursive: true, mode: 0o700 });
   try {
+    makePrivateFolder(dirname(file));
     // O_EXCL also refuses a symbolic link, whatever it points to.
     const handle = await open(file, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL, 0o600);
     try {

@@ -3,11 +3,12 @@
  * the bridge watches the file, takes no new work, and shows the note in its status.
  */
 import { randomUUID } from 'node:crypto';
-import { mkdir, rename, writeFile } from 'node:fs/promises';
+import { rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { formatDuration } from './duration.js';
 import { CommandError, ExitCode } from './exit-codes.js';
 import { hostPaths, type PathOptions } from './paths.js';
+import { makePrivateFolder } from './private-folder.js';
 import { readBridgeStatus } from './status/bridge-status.js';
 import { print, printJson } from './terminal.js';
 
@@ -75,7 +76,7 @@ async function ask(options: PathOptions, wish: Pick<BridgeControl, 'paused' | 'n
     ...wish,
     requestedAt: new Date().toISOString(),
   };
-  await mkdir(stateDir, { recursive: true, mode: 0o700 });
+  makePrivateFolder(stateDir);
   const file = join(stateDir, 'bridge.control.json');
   const partial = `${file}.${randomUUID()}.part`;
   await writeFile(partial, JSON.stringify(control), { mode: 0o600 });

@@ -3,13 +3,13 @@
  * stops them in order on SIGTERM or SIGINT; a second signal hurries. Ends by itself only when a part without which nothing works is given up, with that
  * part's exit code.
  */
-import { mkdirSync } from 'node:fs';
 import { connect } from 'node:net';
 import { dirname } from 'node:path';
 import { DEFAULT_RESTART_POLICY, type RestartPolicy } from '../core/supervision.js';
 import { CommandError, ExitCode } from '../exit-codes.js';
 import { watchParentPipe } from '../parent-pipe.js';
 import { hostPaths } from '../paths.js';
+import { makePrivateFolder } from '../private-folder.js';
 import { print } from '../terminal.js';
 import { readConfig, type UpConfig } from './config.js';
 import { upLog } from './log.js';
@@ -38,9 +38,9 @@ export async function up(options: { config?: string; check?: boolean; logLevel?:
       `a broker answers on ${config.socket} already; stop it first, or set [broker] enabled = false to use it`,
     );
   }
-  mkdirSync(config.stateDir, { recursive: true, mode: 0o700 });
+  makePrivateFolder(config.stateDir);
   // The broker makes a folder only for its own default socket.
-  mkdirSync(dirname(config.socket), { recursive: true, mode: 0o700 });
+  makePrivateFolder(dirname(config.socket));
   watchParentPipe();
   return run(config, plans);
 }
