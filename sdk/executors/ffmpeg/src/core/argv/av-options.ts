@@ -148,7 +148,7 @@ const TEXT_OPTIONS: Readonly<Record<string, TextUse>> = {
 /** Values that narrow an option whose type alone would allow more. */
 const NARROWED: Readonly<Record<string, readonly [RegExp, string]>> = {
   safe: [/^[01]$/, '0 or 1'],
-  pattern_type: [/^(sequence|none|glob|glob_sequence|[0-9])$/, 'sequence, none or glob'],
+  pattern_type: [/^(sequence|none|glob)$/, 'sequence, none or glob'],
   strftime: [/^(0|false|no|off)$/i, '0 (names from the clock are not allowed)'],
   hls_flags: [
     /^(?!.*(append_list|delete_segments|second_level))[\w+-]+$/,

@@ -14,7 +14,7 @@ export function bsfProblem(value: string): Problem | undefined {
     const equals = piece.indexOf('=');
     const name = equals < 0 ? piece : piece.slice(0, equals);
     if (!KNOWN.has(name)) return { rule: 'bsf.unknown', message: `the bitstream filter "${name}" is not on the list` };
-    if (equals >= 0 && !/^[\w.+\-*()|:=% ]*$/.test(piece.slice(equals + 1)))
+    if (equals >= 0 && !/^[\w.+\-*()|:=% /]*$/.test(piece.slice(equals + 1)))
       return { rule: 'bsf.value', message: `the options of "${name}" may hold letters, digits and . + - * ( ) | only` };
   }
   return undefined;

@@ -3,13 +3,13 @@
  * session files. Order: words, split into files and options, each option's value, each file, then what only the whole can show (an
  * output that is an input). The first problem ends it.
  */
-import { checkAvOption, type NamedValue } from './av-options.js';
+import { checkAvOption } from './av-options.js';
 import { type CommandLine, type GivenFile, type GivenOption, splitFfmpeg, splitFfprobe } from './command-line.js';
-import { demuxerProblem, formatWhitelist, type InputKind, inputKind, outputKind } from './format-policy.js';
+import { demuxerProblem, formatWhitelist, inputKind, outputKind } from './format-policy.js';
 import { inputProblem } from './input-check.js';
 import { type CommandModel, type ModelOption, type RebuildOptions, rebuildArgv } from './model.js';
 import { checkOption, type OptionContext } from './option-check.js';
-import { outputProblem } from './output-check.js';
+import { type NamedAt, outputProblem } from './output-check.js';
 import { extensionOf } from './path-rules.js';
 import type { SessionFiles } from './session-files.js';
 import { SessionPaths } from './session-paths.js';
@@ -94,8 +94,6 @@ function checkLine(tool: 'ffmpeg' | 'ffprobe', line: CommandLine, context: Optio
     if ('verdict' in checked) return checked;
     files.push(checked);
   }
-  if (tool === 'ffmpeg' && line.global.some((option) => option.name === 'pass'))
-    return denial({ rule: 'option.refused', message: 'unreachable' }, -1, '');
   return { tool, global, files, stdout: context.stdout ? 'used' : 'free' };
 }
 
@@ -120,7 +118,7 @@ function checkInput(file: GivenFile, context: OptionContext): CommandModel['file
     if ('verdict' in checked) return checked;
     options.push(checked);
   }
-  const glob = /^glob(_sequence)?$/.test(last(file.options, 'pattern_type')?.value ?? '');
+  const glob = last(file.options, 'pattern_type')?.value === 'glob';
   const checked = inputProblem(file.name, { kind: kind.kind, demuxer: kind.demuxer, glob }, context);
   if (!checked.ok) return denial(checked.problem, file.index, file.name);
   return {
@@ -141,7 +139,7 @@ function checkOutput(file: GivenFile, context: OptionContext): CommandModel['fil
       file.index,
       '',
     );
-  const named: { value: NamedValue; index: number }[] = [];
+  const named: NamedAt[] = [];
   const options: ModelOption[] = [];
   for (const option of file.options) {
     const checked = checkOption(option, 'output', context);
@@ -165,5 +163,3 @@ function checkOutput(file: GivenFile, context: OptionContext): CommandModel['fil
     durationUs: length?.value === undefined ? undefined : timeUs(length.value),
   };
 }
-
-export type { InputKind };

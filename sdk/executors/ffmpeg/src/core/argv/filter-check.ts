@@ -24,7 +24,7 @@ export type GraphContext = { paths: SessionPaths; columns: readonly number[] };
 /** A graph that passed: the text to run, and whether it prints to standard output. */
 export type CheckedGraph = { ok: true; text: string; stdout: boolean } | { ok: false; problem: Problem };
 
-type Option = { name: string; type: string; place: number | undefined };
+type Option = { name: string; type: string; alias: boolean; place: number | undefined };
 type FilterTable = { named: ReadonlyMap<string, string>; byPlace: readonly (readonly string[])[] };
 
 /** Options every filter has. */
@@ -52,6 +52,7 @@ function optionsOf(list: string): Option[] {
     options.push({
       name: alias ? raw.slice(0, -1) : raw,
       type: word.slice(at + 1),
+      alias,
       place: positional ? place : undefined,
     });
   }
@@ -71,11 +72,11 @@ function tableOf(name: string, columns: readonly number[]): FilterTable | undefi
     }
   }
   const byPlace: Set<string>[] = [];
-  for (const column of columns) {
-    const row = [...rows].reverse().find(([since]) => since <= column);
-    if (row === undefined || row[1] === null) continue;
-    for (const option of optionsOf(row[1])) {
-      if (option.place === undefined) continue;
+  const lists = columns.flatMap((column) => listIn(rows, column) ?? []);
+  // A filter the running version lacks makes ffmpeg fail; it is judged by the versions that have it.
+  for (const list of lists.length > 0 ? lists : rows.flatMap(([, any]) => any ?? [])) {
+    for (const option of optionsOf(list)) {
+      if (option.place === undefined || option.alias) continue;
       let names = byPlace[option.place];
       if (names === undefined) {
         names = new Set();
@@ -85,6 +86,11 @@ function tableOf(name: string, columns: readonly number[]): FilterTable | undefi
     }
   }
   return { named, byPlace: byPlace.map((names) => [...names]) };
+}
+
+/** A filter's option list in one version; undefined when that version lacks the filter. */
+function listIn(rows: readonly (readonly [number, string | null])[], column: number): string | undefined {
+  return rows.findLast(([since]) => since <= column)?.[1] ?? undefined;
 }
 
 function isText(type: string): boolean {
@@ -231,8 +237,8 @@ function fileUseProblem(use: FileUse, value: string, paths: SessionPaths): Probl
     case 'read':
       return paths.input(value, 'data');
     case 'read-media':
-      return value.includes('%')
-        ? { rule: 'pattern.folder', message: 'a file named in a filtergraph may not hold "%"' }
+      return paths.looksLikeSequence(value) || /%[*?[\]{}]/.test(value)
+        ? { rule: 'pattern.folder', message: 'a picture sequence may not be named in a filtergraph; give it with -i' }
         : paths.input(value, 'media');
     case 'read-directory':
       return paths.folder(value);
@@ -250,10 +256,7 @@ function appendFor(name: string, filter: GraphFilter, table: FilterTable, contex
   if (name !== 'movie' && name !== 'amovie') return undefined;
   if (!filter.hasArgs || filter.args.length === 0) return undefined;
   const rows = FILTERS[name] ?? [];
-  const everywhere = context.columns.every((column) => {
-    const row = [...rows].reverse().find(([since]) => since <= column);
-    return row?.[1]?.includes('format_opts:') ?? false;
-  });
+  const everywhere = context.columns.every((column) => listIn(rows, column)?.includes('format_opts:') ?? false);
   if (!everywhere || !table.named.has('format_opts')) return undefined;
   return `:format_opts=format_whitelist=${MOVIE_WHITELIST.replaceAll(',', '\\,')}`;
 }

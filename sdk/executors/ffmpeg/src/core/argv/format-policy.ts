@@ -137,11 +137,11 @@ const EXTENSION_MUXER: Readonly<Record<string, string>> = {
   jfif: 'image2',
 };
 
+/** The muxer an output gets and how its name is used, or why there is none. */
+export type OutputChoice = { ok: true; kind: OutputKind; muxer: string } | { ok: false; problem: Problem };
+
 /** What an output is, from -f or from its extension. */
-export function outputKind(
-  format: string | undefined,
-  extension: string,
-): { ok: true; kind: OutputKind; muxer: string } | { ok: false; problem: Problem } {
+export function outputKind(format: string | undefined, extension: string): OutputChoice {
   const muxer = format ?? muxerOf(extension);
   if (muxer === undefined) {
     return {

@@ -11,6 +11,7 @@ import { MAX_GRAPH_CHARACTERS } from './filtergraph.js';
 import { demuxerProblem, outputKind } from './format-policy.js';
 import type { ModelOption } from './model.js';
 import type { SpecialValue } from './option-policy.js';
+import { passLogProblem } from './output-check.js';
 import type { SessionPaths } from './session-paths.js';
 import { DECODERS, ENCODERS } from './tables/names.js';
 import { VALUE_TYPES, type ValueType, valueProblem } from './value-types.js';
@@ -127,7 +128,7 @@ function checkSpecial(
       return problem === undefined ? { name, words: [word, value] } : refused(problem);
     }
     case 'passlog': {
-      const problem = context.paths.output(value, /^(?!)/);
+      const problem = passLogProblem(value, context);
       return problem === undefined ? { name, words: [word, value] } : refused(problem);
     }
   }

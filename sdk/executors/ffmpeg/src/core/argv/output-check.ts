@@ -1,47 +1,50 @@
 /**
- * Judges an output and every other name its muxer makes files from: segments, lists, init segments, master playlists, variants.
+ * Judges an output and every other name its muxer makes files from: numbered pictures, segments, lists, init segments, master
+ * playlists, variants, two-pass logs. Names that are derived from a template are accounted with a pattern, so that an input they
+ * would overwrite is found.
  */
 import type { NamedValue } from './av-options.js';
 import type { GivenFile } from './command-line.js';
-import { outputKind } from './format-policy.js';
+import { type OutputChoice, outputKind } from './format-policy.js';
 import type { OptionContext } from './option-check.js';
-import { extensionOf, foldedPath, normalPath, parentOf, pathProblem } from './path-rules.js';
+import { extensionOf, foldedPath, nameOf, normalPath, parentOf, pathProblem } from './path-rules.js';
 import { outputPattern } from './session-paths.js';
 import type { Problem } from './verdict.js';
 
 /** A problem, with the word it is about. */
 export type OutputProblem = Problem & { index: number; argument: string };
 
-type Named = readonly { value: NamedValue; index: number }[];
+/** A muxer option that carries a name, and where its value stands in argv. */
+export type NamedAt = { value: NamedValue; index: number };
+
+/** Where ffmpeg puts two-pass logs when -passlogfile does not say. */
+const DEFAULT_PASS_LOG = 'ffmpeg2pass';
 
 /** Judges an output; undefined when all its names are fine. */
 export function outputProblem(
   file: GivenFile,
-  kind: ReturnType<typeof outputKind>,
-  named: Named,
+  choice: OutputChoice,
+  named: readonly NamedAt[],
   context: OptionContext,
 ): OutputProblem | undefined {
-  const own = (problem: Problem | undefined): OutputProblem | undefined =>
-    problem === undefined ? undefined : { ...problem, index: file.index, argument: file.name };
-  const first = nameProblem(file, kind, named, context);
-  if (first !== undefined) return own(first);
+  const own = nameProblem(file.name, choice, named, context) ?? passProblem(file, context);
+  if (own !== undefined) return { ...own, index: file.index, argument: file.name };
   for (const { value, index } of named) {
     const problem = namedProblem(value, file.name, context);
     if (problem !== undefined)
       return { rule: problem.rule, message: `-${value.option}: ${problem.message}`, index, argument: value.value };
   }
-  return own(passProblem(file, context));
+  return undefined;
 }
 
 function nameProblem(
-  file: GivenFile,
-  kind: ReturnType<typeof outputKind>,
-  named: Named,
+  name: string,
+  choice: OutputChoice,
+  named: readonly NamedAt[],
   context: OptionContext,
 ): Problem | undefined {
-  const { name } = file;
   if (name === '-') {
-    if (kind.ok && kind.kind === 'null') return undefined;
+    if (choice.ok && choice.kind === 'null') return undefined;
     return {
       rule: 'output.stdout',
       message: '"-" is allowed only with -f null; write the output to a file of the session',
@@ -49,110 +52,129 @@ function nameProblem(
   }
   const problem = pathProblem(name);
   if (problem !== undefined) return problem;
-  if (!kind.ok) return undefined;
-  switch (kind.kind) {
+  if (!choice.ok) return undefined;
+  switch (choice.kind) {
     case 'null':
       return undefined;
     case 'file':
       return context.paths.output(name);
     case 'image':
-      return templated(name, '', context);
-    case 'segment': {
-      const template = templated(name, '', context);
-      return template;
-    }
-    case 'hls': {
-      const pattern = outputPattern(name, 'v');
-      if (!pattern.ok) return pattern.problem;
-      const stem = normalPath(name).replace(/\.[^./]*$/, '');
-      const segments = named.some((one) => one.value.option === 'hls_segment_filename')
-        ? undefined
-        : context.paths.output(`${stem}%d.ts`, derivedFrom(stem));
-      return context.paths.output(name, pattern.pattern) ?? segments;
-    }
-    case 'dash': {
-      const folder = parentOf(normalPath(name));
-      const own = context.paths.output(name);
-      return (
-        own ??
-        context.paths.output(
-          folder === '' ? 'init-stream0.m4s' : `${folder}/init-stream0.m4s`,
-          derivedFrom(folder === '' ? 'init-stream' : `${folder}/init-stream`),
-        )
-      );
-    }
+      return templateProblem(name, '', context);
+    case 'segment':
+      return segmentFormatProblem(name, named) ?? templateProblem(name, '', context);
+    case 'hls':
+      return templateProblem(name, 'v', context) ?? hlsSegmentsProblem(name, named, context);
+    case 'dash':
+      return context.paths.output(name) ?? dashSegmentsProblem(name, context);
   }
 }
 
-function escaped(text: string): string {
-  return text.replace(/[.*+?^${}()|[\]\\/]/g, '\\$&');
+/** The segment muxer chooses the format of its segments by extension, and a playlist muxer inside it would open files of its own. */
+function segmentFormatProblem(name: string, named: readonly NamedAt[]): Problem | undefined {
+  if (named.some((one) => one.value.option === 'segment_format')) return undefined;
+  const inner = outputKind(undefined, extensionOf(name));
+  if (inner.ok && (inner.kind === 'file' || inner.kind === 'image')) return undefined;
+  return inner.ok
+    ? { rule: 'muxer.unknown', message: `segments may not be of format "${inner.muxer}"` }
+    : inner.problem;
+}
+
+function hlsSegmentsProblem(name: string, named: readonly NamedAt[], context: OptionContext): Problem | undefined {
+  if (named.some((one) => one.value.option === 'hls_segment_filename')) return undefined;
+  const stem = normalPath(name).replace(/\.[^./]*$/, '');
+  return context.paths.output(`${stem}%d.ts`, derivedFrom(stem));
+}
+
+function dashSegmentsProblem(name: string, context: OptionContext): Problem | undefined {
+  const folder = parentOf(normalPath(name));
+  const beside = (own: string): string => (folder === '' ? own : `${folder}/${own}`);
+  return (
+    context.paths.output(beside('init-stream%d.m4s'), derivedFrom(beside('init-stream'))) ??
+    context.paths.output(beside('chunk-stream%d.m4s'), derivedFrom(beside('chunk-stream')))
+  );
 }
 
 function derivedFrom(stem: string): RegExp {
-  return new RegExp(`^${escaped(foldedPath(stem)).replaceAll('%v', '[^/]+')}-?\\d+\\.(ts|m4s|vtt|mp4|aac)$`);
+  const literal = foldedPath(stem).replace(/[.*+?^${}()|[\]\\/]/g, '\\$&');
+  return new RegExp(`^${literal.replaceAll('%v', '[^/]+')}-?\\d+(-\\d+)?\\.[a-z0-9]+$`);
 }
 
-function templated(name: string, letters: string, context: OptionContext): Problem | undefined {
-  const pattern = outputPattern(name, letters);
-  return pattern.ok ? context.paths.output(name, pattern.pattern) : pattern.problem;
+function templateProblem(name: string, letters: string, context: OptionContext): Problem | undefined {
+  const template = outputPattern(name, letters);
+  return template.ok ? context.paths.output(name, template.pattern) : template.problem;
 }
+
+/** Matches nothing: the name is a template whose results are not compared with inputs. */
+const NO_NAME = /^(?!)/;
 
 function namedProblem(named: NamedValue, output: string, context: OptionContext): Problem | undefined {
-  const { value, use } = named;
+  const { value, use, option } = named;
   switch (use) {
     case 'output':
-      return (
-        pathProblem(value) ??
-        templated(
-          value,
-          named.option === 'hls_segment_filename' || named.option === 'hls_subtitle_path' ? 'v' : '',
-          context,
-        )
+      return templateProblem(
+        value,
+        option === 'segment_list' || option === 'segment_header_filename' ? '' : 'v',
+        context,
       );
-    case 'derived-name': {
-      const problem = pathProblem(value);
-      if (problem !== undefined) return problem;
-      const folder = parentOf(normalPath(output));
-      const path = folder === '' ? value : `${folder}/${value}`;
-      if (/[$%]/.test(value))
-        return /^[\w$%./ -]+$/.test(value)
-          ? context.paths.output(path, /^(?!)/)
-          : {
-              rule: 'pattern.output',
-              message: 'only letters, digits, . - _ and $Number$-like fields are allowed in this name',
-            };
-      return context.paths.output(path, path.includes('%') ? /^(?!)/ : undefined);
-    }
+    case 'derived-name':
+      return derivedNameProblem(value, output, context);
     case 'prefix':
       if (value === '') return undefined;
-      return (
-        pathProblem(value) ??
-        (/%/.test(value) ? { rule: 'pattern.output', message: '"%" is not allowed in a prefix' } : undefined)
-      );
+      return pathProblem(value.endsWith('/') ? value : `${value}x`) ?? prefixProblem(value);
     case 'variant-map':
-      return /^([a-z]+:[\w-]+)([, ][a-z]+:[\w-]+)*$/i.test(value.trim().replace(/ +/g, ' '))
+      return /^[a-z]+:[\w-]+([, ]+[a-z]+:[\w-]+)*$/i.test(value.trim())
         ? undefined
         : {
             rule: 'value.variants',
             message: 'expected groups such as "v:0,a:0,name:low v:1,a:1"; names may hold letters, digits, "-" and "_"',
           };
     case 'segment-format': {
-      const kind = outputKind(value, '');
-      if (!kind.ok) return kind.problem;
-      return kind.kind === 'file'
+      const choice = outputKind(value, '');
+      if (!choice.ok) return choice.problem;
+      return choice.kind === 'file' || choice.kind === 'image'
         ? undefined
-        : { rule: 'muxer.unknown', message: `"${value}" cannot be the format of segments` };
+        : { rule: 'muxer.unknown', message: `segments may not be of format "${value}"` };
     }
   }
 }
 
-/** Two-pass encoding writes PREFIX-0.log (and .mbtree) beside the session's files: no link may wait there. */
-function passProblem(file: GivenFile, context: OptionContext): Problem | undefined {
-  const pass = file.options.some((option) => option.name === 'pass');
-  const flags = file.options.some((option) => option.name === 'flags' && /pass[12]/.test(option.value ?? ''));
-  if (!pass && !flags) return undefined;
-  if (file.options.some((option) => option.name === 'passlogfile')) return undefined;
-  return context.paths.output('ffmpeg2pass', /^(?!)/);
+/** A name the muxer puts beside its playlist; `$Number$` and `%v` are filled in by the muxer. */
+function derivedNameProblem(value: string, output: string, context: OptionContext): Problem | undefined {
+  const problem = pathProblem(value.replace(/^\$/, 'x'));
+  if (problem !== undefined) return problem;
+  const folder = parentOf(normalPath(output));
+  const template = /[$%]/.test(value) || folder.includes('%');
+  if (template && !/^[\w$%./ -]+$/.test(value)) {
+    return {
+      rule: 'pattern.output',
+      message: 'only letters, digits, ".", "-", "_" and fields such as $Number$ are allowed in this name',
+    };
+  }
+  const path = `${folder === '' ? '' : `${folder}/`}${value.replace(/^\$/, 'x')}`;
+  return context.paths.output(path, template ? NO_NAME : undefined);
 }
 
-export { extensionOf };
+function prefixProblem(value: string): Problem | undefined {
+  return /[%\r\n]/.test(value) ? { rule: 'pattern.output', message: '"%" is not allowed in a prefix' } : undefined;
+}
+
+/** Two-pass encoding writes PREFIX-0.log (and .mbtree) beside the session's files: no link may wait there. */
+function passProblem(file: GivenFile, context: OptionContext): Problem | undefined {
+  const two = file.options.some(
+    (option) => option.name === 'pass' || (option.name === 'flags' && /pass[12]/.test(option.value ?? '')),
+  );
+  if (!two || file.options.some((option) => option.name === 'passlogfile')) return undefined;
+  return passLogProblem(DEFAULT_PASS_LOG, context);
+}
+
+/** The prefix of two-pass logs: an output rule on every name made from it. */
+export function passLogProblem(prefix: string, context: OptionContext): Problem | undefined {
+  const problem = pathProblem(prefix);
+  if (problem !== undefined) return problem;
+  const literal = foldedPath(nameOf(normalPath(prefix))).replace(/[.*+?^${}()|[\]\\/]/g, '\\$&');
+  const folder = foldedPath(parentOf(normalPath(prefix))).replace(/[.*+?^${}()|[\]\\/]/g, '\\$&');
+  return context.paths.output(
+    prefix,
+    new RegExp(`^${folder === '' ? '' : `${folder}\\/`}${literal}-\\d+\\.log(\\.mbtree|\\.cutree)?(\\.temp)?$`),
+  );
+}

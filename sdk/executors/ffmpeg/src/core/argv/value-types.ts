@@ -61,7 +61,7 @@ export const VALUE_TYPES = {
   ],
   layout: [/^[\w.()+ |-]+$/, 'a channel layout such as stereo or 5.1(side)'],
   matrix: [/^[\d, ]+$/, 'numbers joined by ","'],
-  token: [/^[\w.,:+\-*@()|=/ %]*$/, 'letters, digits and . , : + - * = ( ) |'],
+  token: [/^[\w.,:+\-*@()|=/ %#]*$/, 'letters, digits and . , : + - * = ( ) | % #'],
   tag: [/^[\x20-\x7e]{1,16}$/, 'a four character tag'],
   streams: [/^[\w:#.=?\-[\]*, ]*$/, 'a stream specifier such as v:0'],
   text: [/^[\s\S]*$/, 'text'],
