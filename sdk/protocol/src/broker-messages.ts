@@ -26,7 +26,8 @@ export type FinalJobState = 'completed' | 'discarded' | 'cancelled';
 export interface JobView {
   readonly id: string;
   readonly task: string;
-  readonly args: RawJson;
+  /** Left out on `reelhost.1` connections (except in `status`), and where the receiver could not read it. */
+  readonly args?: RawJson;
   readonly state: JobState;
   readonly attempt: number;
   readonly max_attempts: number;
@@ -36,6 +37,8 @@ export interface JobView {
   /** At most the latest: Tay's numeric code, and the kept error of the executor. */
   readonly errors: readonly JobErrorView[];
   readonly session_id?: string;
+  /** Tay's newer clients show it; every job here is kept. */
+  readonly durability?: 'persistent';
 }
 
 /** An entry of `job.errors`. Codes: 1 task failed, 5 timeout, 7 interrupted. */

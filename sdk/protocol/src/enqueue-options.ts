@@ -87,6 +87,10 @@ const SETTERS: Readonly<Record<string, Setter>> = {
   backoff(_draft, value) {
     return value === 'exponential' ? undefined : 'backoff can only be "exponential"';
   },
+  durability(_draft, value) {
+    // A newer Tay lets a producer ask for less; here every job is kept, which is never worse.
+    return value === 'persistent' || value === 'volatile' ? undefined : 'durability must be "persistent" or "volatile"';
+  },
   queue(draft, value) {
     if (!isBoundedText(value, MAX_KEY_BYTES)) return 'queue must have 1 to 255 bytes without NUL';
     draft.queue = value;

@@ -43,6 +43,9 @@ export const MAX_ERROR_TYPE_BYTES = 128;
 /** `args` of one job as JSON text on a Tay v1 connection. */
 export const MAX_ARGS_BYTES = 262_144;
 
+/** `args` of one job as JSON text on a `reelhost.1` connection: 4 MiB and an envelope. */
+export const MAX_ARGS_BYTES_EXTENSION = 4_194_304 + 65_536;
+
 /** request, runtime, submission, declaration, reservation and execution ids. */
 export const MAX_ID_BYTES = 128;
 /** The `type` of a message. */
