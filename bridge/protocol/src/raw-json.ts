@@ -37,7 +37,7 @@ const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 
 /** Index just after the string that opens at `at`. */
-function stringEnd(text: string, at: number): number {
+export function stringEnd(text: string, at: number): number {
   let close = at;
   for (;;) {
     close = text.indexOf('"', close + 1);
@@ -48,7 +48,8 @@ function stringEnd(text: string, at: number): number {
   }
 }
 
-function skipSpace(text: string, at: number): number {
+/** Index of the first character from `at` on that is no white space. */
+export function skipSpace(text: string, at: number): number {
   let next = at;
   while (next < text.length && text.charCodeAt(next) <= 0x20) next += 1;
   return next;

@@ -20,6 +20,31 @@ test('url, putUrl and the urls of a manifest are withheld, and nothing else chan
   expect(withheld.secrets).toEqual({ s0: URL_A, s1: URL_B, s2: URL_B });
 });
 
+test('a URL with a query or a password is withheld wherever it stands, and given back byte for byte', () => {
+  const argv = `{"argv":["-i","${URL_A}","movie=${URL_B}","-y"],"path":"${URL_A}","timeoutSec":5}`;
+  const withheld = withholdUrls(argv);
+  expect(withheld.text).toBe(
+    '{"argv":["-i","reelhost-secret:s0","reelhost-secret:s1","-y"],"path":"reelhost-secret:s2","timeoutSec":5}',
+  );
+  expect(withheld.secrets).toEqual({ s0: URL_A, s1: `movie=${URL_B}`, s2: URL_A });
+  expect(withholdUrls('{"deep":[{"a":["ftp://user:FIXTURE@objects.invalid/x"]}]}').secrets).toEqual({
+    s0: 'ftp://user:FIXTURE@objects.invalid/x',
+  });
+});
+
+test('ordinary text stays: plain URLs, questions, long files', () => {
+  const args = {
+    content: `${'// https://fonts.invalid/css?family=a\n'.repeat(1000)}`,
+    argv: ['a?b@c', 'https://plain.invalid/x', '0:v?'],
+  };
+  expect(withholdUrls(JSON.stringify(args))).toEqual({ text: JSON.stringify(args), secrets: {} });
+});
+
+test('more than 1,024 look-alikes: only what is expected to be a URL is withheld', () => {
+  const args = { argv: Array.from({ length: 1100 }, () => URL_A), url: URL_B };
+  expect(withholdUrls(JSON.stringify(args)).secrets).toEqual({ s0: URL_B });
+});
+
 test('an escaped key, a repeated key and an escaped URL are withheld too', () => {
   const text = `{"\\u0075rl":"${URL_A}","url":"${URL_B.replaceAll('/', '\\/')}"}`;
   const withheld = withholdUrls(text);

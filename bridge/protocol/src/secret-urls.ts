@@ -1,52 +1,69 @@
 /**
- * Takes the presigned URLs out of op arguments before those go anywhere durable, and leaves everything else of the text untouched.
+ * Takes URLs that may be secrets out of op arguments before those go anywhere durable, and leaves everything else of the text untouched.
  *
- * A URL is a bearer secret (Presigned URLs and object storage). The arguments that hold one are `url` and `putUrl` of the arguments themselves
- * and `url` of each entry of `manifest`, whatever the op is called: an op added later with the same names is covered.
+ * A presigned URL is a bearer secret (Presigned URLs and object storage). It is expected as `url`, `putUrl` or `manifest[].url`; but a mistaken engine may put one
+ * anywhere, say into an argv, where it is refused and must not be written down either. So every value under the key `url` or `putUrl` is withheld, and
+ * every shorter text that holds a URL with a query or with user information. Withholding more than necessary costs nothing: the
+ * executor gets every byte back.
  */
-import { slicesOf } from './raw-json.js';
+import { skipSpace, stringEnd } from './raw-json.js';
 
-/** What a withheld URL is replaced with, followed by its name in `secrets`. */
+/** What a withheld text is replaced with, followed by its name in `secrets`. */
 export const SECRET_REFERENCE_PREFIX = 'reelhost-secret:';
 
-/** The arguments without their URLs, and the URLs by name. */
+/** Most texts withheld from one op's arguments; beyond it only those under `url` and `putUrl` are. */
+export const MAX_WITHHELD = 1_024;
+
+/** Longest text, in characters of its JSON literal, that is withheld for what it holds: longer ones are files, not URLs. */
+const MAX_LOOKALIKE = 16_384;
+
+const COLON = 0x3a;
+const SECRET_KEYS: ReadonlySet<string> = new Set(['url', 'putUrl']);
+const URL_WITH_SECRET = /:\/\/[^\s]*[?@]/;
+
+const MENTIONED = new RegExp(`${SECRET_REFERENCE_PREFIX}s(\\d+)`, 'g');
+
+/** The arguments without what was withheld, and that by name. */
 export type WithheldArgs = { readonly text: string; readonly secrets: Readonly<Record<string, string>> };
 
-type Place = { readonly start: number; readonly end: number; readonly url: string };
+type Place = { readonly start: number; readonly end: number; readonly value: string; readonly isExpected: boolean };
 
-function stringPlace(text: string, slice: { start: number; end: number }): Place[] {
-  const value: unknown = JSON.parse(text.slice(slice.start, slice.end));
-  return typeof value === 'string' ? [{ start: slice.start, end: slice.end, url: value }] : [];
-}
-
-function urlPlaces(text: string): Place[] {
-  return slicesOf(text).flatMap((member) => {
-    if (member.key === 'url' || member.key === 'putUrl') return stringPlace(text, member);
-    if (member.key !== 'manifest' || text[member.start] !== '[') return [];
-    return slicesOf(text, member.start).flatMap((entry) =>
-      text[entry.start] === '{'
-        ? slicesOf(text, entry.start)
-            .filter((field) => field.key === 'url')
-            .flatMap((field) => stringPlace(text, field))
-        : [],
-    );
-  });
+/** The string values that must not be written down, in the order of the text. One pass, no stack. */
+function secretPlaces(text: string): Place[] {
+  const places: Place[] = [];
+  let key: string | undefined;
+  let end = 0;
+  for (let start = text.indexOf('"'); start >= 0; start = text.indexOf('"', end)) {
+    const between = text.slice(end, start).trim();
+    end = stringEnd(text, start);
+    const literal = text.slice(start, end);
+    if (text.charCodeAt(skipSpace(text, end)) === COLON) {
+      key = String(JSON.parse(literal));
+      continue;
+    }
+    const isExpected = between === ':' && key !== undefined && SECRET_KEYS.has(key);
+    if (!isExpected && (literal.length > MAX_LOOKALIKE || !/:|\\u/.test(literal))) continue;
+    const value = String(JSON.parse(literal));
+    if (isExpected || URL_WITH_SECRET.test(value)) places.push({ start, end, value, isExpected });
+  }
+  return places.length > MAX_WITHHELD ? places.filter((place) => place.isExpected) : places;
 }
 
 /**
- * Replaces each presigned URL of `argsText` (the JSON text of an object) by a reference `"reelhost-secret:<name>"`. Names are `s0`, `s1`, … in the
+ * Replaces each text that may be a secret in `argsText` (the JSON text of an object) by a reference `"reelhost-secret:<name>"`. Names are `s0`, `s1`, … in the
  * order of the text; a name whose reference already stands in the text is passed over, so that no argument is ever filled in by accident.
  */
 export function withholdUrls(argsText: string): WithheldArgs {
   const secrets: Record<string, string> = {};
+  const mentioned = new Set([...argsText.matchAll(MENTIONED)].map((found) => found[1]));
   let number = 0;
   let at = 0;
   let text = '';
-  for (const place of urlPlaces(argsText)) {
-    while (argsText.includes(`${SECRET_REFERENCE_PREFIX}s${number}"`)) number += 1;
+  for (const place of secretPlaces(argsText)) {
+    while (mentioned.has(String(number))) number += 1;
     const name = `s${number}`;
     number += 1;
-    secrets[name] = place.url;
+    secrets[name] = place.value;
     text += `${argsText.slice(at, place.start)}"${SECRET_REFERENCE_PREFIX}${name}"`;
     at = place.end;
   }
