@@ -4,9 +4,19 @@
  *
  * Order at each connection: watch the registry → close sessions of ours that no held job owns → report the broker as connected.
  */
-import { createHash } from 'node:crypto';
-import { submissionJobId } from '@reelhost/protocol';
-import { BrokerClient, BrokerError, type JobHandle, type JobOutcome, RawJson } from '@reelhost/sdk';
+import { BrokerClient, BrokerError, type JobHandle, RawJson } from '@reelhost/sdk';
+import {
+  codeOf,
+  isDegraded,
+  jobIdOf,
+  LOST,
+  outcomeOf,
+  PASSING,
+  sessionFacts,
+  submissionIdOf,
+  USED,
+  within,
+} from './broker-words.js';
 import { capabilitiesOf, type Input, type OpOutcome, taskOf } from './core/index.js';
 import type { BrokerEffect } from './driver.js';
 import type { Log } from './log.js';
@@ -15,6 +25,12 @@ import type { Log } from './log.js';
 const PROBE_EVERY_MS = 3_000;
 /** A living broker answers within this time. */
 const PROBE_TIMEOUT_MS = 4_000;
+/** Pause before a request that timed out is made again. */
+const AGAIN_MS = 1_000;
+/** Requests of ours are small; what takes longer is a broker that does not answer. */
+const REQUEST_TIMEOUT_MS = 15_000;
+/** The sweep may not keep a runner from its work for longer than this. */
+const SWEEP_TIMEOUT_MS = 10_000;
 /** Queue of remote ops. */
 const QUEUE = 'reelbolt';
 
@@ -37,6 +53,7 @@ export class BrokerLink {
   #client: BrokerClient | null = null;
   #isStopped = false;
   #isReady = false;
+  #isProbing = false;
   #timer: NodeJS.Timeout | null = null;
   /** Ops whose outcome is awaited, with a mark of the newest enqueue. */
   readonly #awaited = new Map<OpKey, symbol>();
@@ -63,8 +80,13 @@ export class BrokerLink {
   perform(effect: BrokerEffect): void {
     switch (effect.kind) {
       case 'probeBroker':
-        void this.#probe().then((alive) =>
-          this.#options.emit({ kind: 'brokerProbed', jobId: effect.jobId, epoch: effect.epoch, alive }),
+        void this.#probe().then((health) =>
+          this.#options.emit({
+            kind: 'brokerProbed',
+            jobId: effect.jobId,
+            epoch: effect.epoch,
+            alive: health === 'alive',
+          }),
         );
         return;
       case 'openSession':
@@ -151,33 +173,36 @@ export class BrokerLink {
     if (swept > 0) this.#options.log('info', 'sessions.swept', { count: swept });
   }
 
-  async #probe(): Promise<boolean> {
+  /** One round trip. `full`: it lives, but cannot write its journal. */
+  async #probe(): Promise<'alive' | 'full' | 'silent'> {
     const client = this.#client;
-    if (client === null || !client.isConnected) return false;
+    if (client === null || !client.isConnected) return 'silent';
     try {
-      await within(client.inspect('stats'), PROBE_TIMEOUT_MS);
-      return true;
+      const { data } = await within(client.inspect('stats'), PROBE_TIMEOUT_MS);
+      return isDegraded(data) ? 'full' : 'alive';
     } catch (error) {
-      return error instanceof BrokerError && !PASSING.has(error.code);
+      return error instanceof BrokerError && !PASSING.has(error.code) ? 'alive' : 'silent';
     }
   }
 
-  /** Tells wedged from alive, both ways. */
+  /** Tells a broker that can take work from one that cannot, both ways. */
   async #watchdog(): Promise<void> {
-    if (this.#client?.isConnected !== true) return;
-    const alive = await this.#probe();
+    if (this.#isProbing || this.#client?.isConnected !== true) return;
+    this.#isProbing = true;
+    const health = await this.#probe();
+    this.#isProbing = false;
     if (this.#isStopped || this.#client?.isConnected !== true) return;
-    if (!alive && this.#isReady) {
+    if (health !== 'alive' && this.#isReady) {
       this.#isReady = false;
-      this.#options.emit({ kind: 'brokerWedged' });
-    } else if (alive && !this.#isReady) {
+      this.#options.emit({ kind: 'brokerWedged', isFull: health === 'full' });
+    } else if (health === 'alive' && !this.#isReady) {
       await this.#greet(this.#client);
     }
   }
 
   async #openSession(effect: Extract<BrokerEffect, { kind: 'openSession' }>): Promise<void> {
     const { jobId, epoch, localId } = effect;
-    const refuse = (why: 'used' | 'lost' | 'unavailable', message: string): void =>
+    const refuse = (why: 'used' | 'lost' | 'full' | 'unavailable', message: string): void =>
       this.#options.emit({ kind: 'sessionRefused', jobId, epoch, localId, why, message });
     if (this.#client === null) return;
     try {
@@ -190,7 +215,10 @@ export class BrokerLink {
       refuse('used', 'the session belongs to an earlier assignment');
     } catch (error) {
       const code = codeOf(error);
-      if (PASSING.has(code)) refuse('unavailable', code);
+      if (PASSING.has(code)) {
+        refuse('unavailable', code);
+        this.#againSoon(() => this.#openSession(effect));
+      } else if (code === 'disk_full') refuse('full', 'the disk of the runner is full');
       else if (USED.has(code)) refuse('used', code);
       else refuse('lost', `the broker does not open the session (${code})`);
     }
@@ -231,10 +259,19 @@ export class BrokerLink {
       });
     } catch (error) {
       const code = codeOf(error);
-      if (PASSING.has(code)) return;
+      if (PASSING.has(code)) {
+        this.#againSoon(async () => {
+          if (this.#awaited.get(key) === mark) await this.#enqueue(effect);
+        });
+        return;
+      }
       if (LOST.has(code))
         settle({ ok: false, code: 'session_lost', message: `the workspace is gone (${code})`, retryable: true }, false);
-      else settle({ ok: false, code, message: `the broker refused the op (${code})`, retryable: false }, false);
+      else
+        settle(
+          { ok: false, code, message: `the broker refused the op (${code})`, retryable: code === 'disk_full' },
+          false,
+        );
       return;
     }
     void this.#followProgress(handle, { jobId, epoch, opId });
@@ -251,6 +288,14 @@ export class BrokerLink {
     }
   }
 
+  /** A broker that is merely slow gets the request again; after a lost connection, or a wedge, the core says everything again anyway. */
+  #againSoon(request: () => Promise<void>): void {
+    const timer = setTimeout(() => {
+      if (!this.#isStopped && this.#isReady) void request();
+    }, AGAIN_MS);
+    timer.unref();
+  }
+
   async #followProgress(handle: JobHandle, at: { jobId: string; epoch: number; opId: string }): Promise<void> {
     try {
       for await (const progress of handle.progress()) {
@@ -260,67 +305,5 @@ export class BrokerLink {
     } catch {
       // The outcome tells what happened.
     }
-  }
-}
-
-/** Requests of ours are small; what takes longer is a broker that does not answer. */
-const REQUEST_TIMEOUT_MS = 15_000;
-/** The sweep may not keep a runner from its work for longer than this. */
-const SWEEP_TIMEOUT_MS = 10_000;
-
-/** Errors that pass: what they hit is said again after the next connection. */
-const PASSING: ReadonlySet<string> = new Set([
-  'unavailable',
-  'connection_closed',
-  'not_running',
-  'connect_timeout',
-  'request_timeout',
-  'unknown_outcome',
-  'client_closed',
-  'shutting_down',
-]);
-/** The session id was used up by an earlier epoch. */
-const USED: ReadonlySet<string> = new Set(['session_closed', 'session_conflict']);
-/** The session of a running job is gone. */
-const LOST: ReadonlySet<string> = new Set(['session_not_found', 'session_closed', 'session_lost']);
-
-/** The submission id of a remote op (D1): the same op of the same session is the same local job, for ever. */
-export function submissionIdOf(localId: string, opId: string): string {
-  return `op:${createHash('sha256').update(`${localId}|${opId}`, 'utf8').digest('hex')}`;
-}
-
-function jobIdOf(localId: string, opId: string): string {
-  return submissionJobId(submissionIdOf(localId, opId));
-}
-
-function outcomeOf(outcome: JobOutcome): OpOutcome {
-  if (outcome.state === 'completed') return { ok: true, resultText: outcome.resultJson };
-  const { type, message, retryable } = outcome.error;
-  return { ok: false, code: type, message, retryable };
-}
-
-function sessionFacts(session: unknown): { id: string | null; owner: string | null } {
-  if (typeof session !== 'object' || session === null || !('session_id' in session)) return { id: null, owner: null };
-  const labels =
-    'labels' in session && typeof session.labels === 'object' && session.labels !== null ? session.labels : {};
-  const owner = 'owner' in labels && typeof labels.owner === 'string' ? labels.owner : null;
-  return { id: typeof session.session_id === 'string' ? session.session_id : null, owner };
-}
-
-function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : 'error';
-}
-
-/** @throws BrokerError `request_timeout` */
-async function within<T>(promise: Promise<T>, ms: number): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => reject(new BrokerError('request_timeout', `no answer within ${ms} ms`)), ms);
-  });
-  try {
-    return await Promise.race([promise, late]);
-  } finally {
-    clearTimeout(timer);
-    promise.catch(() => undefined);
   }
 }

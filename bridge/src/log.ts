@@ -17,7 +17,7 @@ export type Log = (
 /** Makes the log of a process; `write` is for tests. */
 export function createLog(level: LogLevel, write: (line: string) => void = writeStderr): Log {
   const logger: Logger = pino(
-    { level, base: { name: 'bridge', pid: process.pid }, timestamp: pino.stdTimeFunctions.isoTime },
+    { level, base: { daemon: 'bridge', pid: process.pid }, timestamp: pino.stdTimeFunctions.isoTime },
     { write: (line: string) => write(redactLine(line)) },
   );
   return (at, event, fields = {}) => logger[at]({ event, ...fields });

@@ -2,6 +2,7 @@
 import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { rootCertificates } from 'node:tls';
+import { resolveSocketPath } from '@reelhost/sdk';
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
 import { ConfigError } from './config-error.js';
 import { DEFAULT_SETTINGS } from './core/index.js';
@@ -11,7 +12,7 @@ import { LOG_LEVELS, type LogLevel } from './log.js';
 
 /** A bridge that can start. */
 export type BridgeOptions = {
-  readonly socketPath: string | undefined;
+  readonly socketPath: string;
   readonly stateDir: string;
   readonly gateway: URL;
   readonly identity: Identity;
@@ -86,7 +87,7 @@ export function readOptions(argv: readonly string[]): BridgeOptions | number {
   }
   const raw = command.opts<Raw>();
   return {
-    socketPath: raw.socket,
+    socketPath: socketOf(raw.socket),
     stateDir: raw.stateDir,
     gateway: gatewayUrl(raw.gateway, raw.insecureDev === true),
     identity: identityOf(raw),
@@ -96,6 +97,15 @@ export function readOptions(argv: readonly string[]): BridgeOptions | number {
     ca: raw.caFile === undefined ? undefined : readCa(raw.caFile),
     logLevel: raw.logLevel,
   };
+}
+
+/** Found once at the start, so that a wrong path is a clear error and not an endless wait. @throws ConfigError */
+function socketOf(path: string | undefined): string {
+  try {
+    return resolveSocketPath(path);
+  } catch (error) {
+    throw new ConfigError(error instanceof Error ? error.message : '--socket: not usable', error);
+  }
 }
 
 function identityOf(raw: Raw): Identity {

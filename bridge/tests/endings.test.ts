@@ -19,7 +19,9 @@ describe('cancel', () => {
   });
 
   it('is answered before its deadline although executor and broker hang, and the slot stays taken [RB-CAN-02]', () => {
-    const rig = cancel(new Rig().connected().answered().held().running('op-1').input({ kind: 'brokerWedged' }).mark());
+    const rig = cancel(
+      new Rig().connected().answered().held().running('op-1').input({ kind: 'brokerWedged', isFull: false }).mark(),
+    );
     rig.advance(9_999);
     expect(rig.of('complete')).toHaveLength(1);
     expect(rig.sent.find((one) => one.message.type === 'complete')?.at).toBeLessThan(1_000_000 + 10_000);

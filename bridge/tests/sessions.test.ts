@@ -16,7 +16,7 @@ describe('assign', () => {
   const reasons: [string, (rig: Rig) => void, Parameters<Rig['assign']>[0], string][] = [
     ['all slots are taken', (rig) => rig.held({ jobId: `${JOB}0` }), {}, 'busy'],
     ['the broker is away', (rig) => rig.input({ kind: 'brokerLost' }), {}, 'busy'],
-    ['the broker is wedged', (rig) => rig.input({ kind: 'brokerWedged' }), {}, 'busy'],
+    ['the broker is wedged', (rig) => rig.input({ kind: 'brokerWedged', isFull: false }), {}, 'busy'],
     ['the user paused', (rig) => rig.input({ kind: 'pauseChanged', paused: true }), {}, 'paused_by_user'],
     [
       'the bridge shuts down',

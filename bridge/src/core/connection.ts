@@ -12,10 +12,10 @@ import {
   sameMajor,
   type Welcome,
 } from '@reelhost/bridge-protocol';
+import { blameOversized } from './answers.js';
 import { resumed, unsendEndings } from './endings.js';
 import { beat, loseJob, resumableJobs } from './leases.js';
 import { forgetOffers } from './offers.js';
-import { blameOversized } from './ops.js';
 import { backoffMs, REDIAL, verdictOf } from './redial.js';
 import type { Link, OpenLink, Trouble } from './state.js';
 import { holdsLease, log, nextId, openLink, send, type Turn, update, updateLink } from './turn.js';

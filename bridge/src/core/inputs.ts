@@ -24,7 +24,8 @@ export type Input =
   | (OfLink & { readonly kind: 'malformedReceived'; readonly malformed: Malformed })
   | { readonly kind: 'brokerConnected' }
   | { readonly kind: 'brokerLost' }
-  | { readonly kind: 'brokerWedged' }
+  /** It does not answer, or (`isFull`) its disk is full and it can write nothing down. */
+  | { readonly kind: 'brokerWedged'; readonly isFull: boolean }
   | { readonly kind: 'registryChanged'; readonly capabilities: Capabilities }
   | { readonly kind: 'brokerProbed'; readonly jobId: string; readonly epoch: number; readonly alive: boolean }
   | {
@@ -39,8 +40,8 @@ export type Input =
       readonly jobId: string;
       readonly epoch: number;
       readonly localId: string;
-      /** `used`: the id belongs to an older session. `lost`: the broker lost it. `unavailable`: ask again when the broker is back. */
-      readonly why: 'used' | 'lost' | 'unavailable';
+      /** `used`: the id belongs to an older session. `lost`: the broker lost it. `full`: no space. `unavailable`: it is asked again. */
+      readonly why: 'used' | 'lost' | 'full' | 'unavailable';
       readonly message: string;
     }
   /** `gone`: nothing of it runs any more. */

@@ -4,18 +4,12 @@
  *
  * An answer is sent on the connection that is open when it is ready, and only there: a gateway that missed it asks again after the resume.
  */
-import {
-  type GatewayMessage,
-  MAX_PAYLOAD_BYTES,
-  type Malformed,
-  type OpError,
-  RawJson,
-  withholdUrls,
-} from '@reelhost/bridge-protocol';
+import { type GatewayMessage, type Malformed, withholdUrls } from '@reelhost/bridge-protocol';
+import { type Asked, answer, errorOf, problem, tooLarge } from './answers.js';
 import { endJob, failure } from './endings.js';
 import type { OpOutcome } from './inputs.js';
 import type { Job, Progress, RunningOp, Session } from './state.js';
-import { log, nextId, openLink, putJob, send, type Turn, tearDown, update } from './turn.js';
+import { log, nextId, openLink, putJob, send, type Turn } from './turn.js';
 
 /** The broker settles a timed-out op within 10 s of the timeout; the bridge answers itself a little later. */
 const TIMEOUT_BACKSTOP_MS = 15_000;
@@ -25,15 +19,11 @@ const CLOSE_TIMEOUT_MS = 30_000;
 export const PROGRESS_INTERVAL_MS = 250;
 /** The local session of a finished job may take this long to go. */
 const CLOSE_GRACE_MS = 8_000;
-/** Longest text of a progress stage; of its detail and of an error message, as characters. */
+/** Longest stage and detail of a progress message, in characters. */
 const STAGE_LENGTH = 256;
 const DETAIL_LENGTH = 4_096;
-/** Ops whose oversized answer means that the file is too large (D7). */
-const READING_OPS: ReadonlySet<string> = new Set(['read', 'readFile']);
 
 type OpRequestMessage = Extract<GatewayMessage, { type: 'op.request' }>;
-type Answer = { readonly ok: true; readonly resultText: string } | { readonly ok: false; readonly error: OpError };
-
 /** Starts, attaches to, or answers an op. */
 export function opRequested(turn: Turn, message: OpRequestMessage): void {
   const { jobId, sessionId } = message;
@@ -143,11 +133,17 @@ export function sessionOpened(turn: Turn, at: { jobId: string; epoch: number; lo
 /** The broker will not have the session under this id. */
 export function sessionRefused(
   turn: Turn,
-  at: { jobId: string; epoch: number; localId: string; why: 'used' | 'lost' | 'unavailable'; message: string },
+  at: { jobId: string; epoch: number; localId: string; why: 'used' | 'lost' | 'full' | 'unavailable'; message: string },
 ): void {
   const job = turn.state.jobs.get(at.jobId);
   if (job?.session?.localId !== at.localId || job.epoch !== at.epoch || job.ending !== null) return;
   if (at.why === 'unavailable') return;
+  if (at.why === 'full' && job.op !== null) {
+    const asked = { jobId: job.jobId, sessionId: job.session.sessionId, opId: job.op.opId, op: job.op.op };
+    putJob(turn, { ...job, op: null, lastOpAt: turn.now }, false);
+    answer(turn, turn.state.jobs.get(job.jobId) ?? job, asked, problem('disk_full', at.message, true));
+    return;
+  }
   const second = `${job.session.sessionId}.e${job.epoch}`;
   if (at.why === 'used' && job.session.localId !== second && job.session.state === 'opening') {
     const next = { ...job, session: { ...job.session, localId: second } };
@@ -216,16 +212,6 @@ function closeOutcome(outcome: OpOutcome): OpOutcome {
   return closesAnyway ? { ok: true, resultText: '{}' } : outcome;
 }
 
-function errorOf(op: string, outcome: Extract<OpOutcome, { ok: false }>): OpError {
-  const { code, message, retryable } = outcome;
-  if (code === 'job_expired' || code === 'session_closed' || code === 'session_not_found') {
-    return { code: 'op_expired', message: 'the result of this op is not kept any more', retryable: false };
-  }
-  if (code === 'session_busy') return { code: 'op_in_flight', message: 'another op still runs', retryable: true };
-  if (code === 'result_too_large') return tooLarge(op).error;
-  return { code: code.slice(0, STAGE_LENGTH) || 'internal', message: message.slice(0, DETAIL_LENGTH), retryable };
-}
-
 /** Answers ops that are over time by themselves when the broker did not. */
 export function expireOps(turn: Turn): void {
   for (const job of turn.state.jobs.values()) {
@@ -269,79 +255,4 @@ export function flushProgress(turn: Turn): void {
       },
     });
   }
-}
-
-/** A connection died of an oversized message: the largest answer it may have been is never sent again as it was. */
-export function blameOversized(turn: Turn, generation: number): void {
-  let worst: Job | null = null;
-  for (const job of turn.state.jobs.values()) {
-    if (job.lastResponse?.generation !== generation) continue;
-    if (worst?.lastResponse == null || job.lastResponse.bytes > worst.lastResponse.bytes) worst = job;
-  }
-  if (worst?.lastResponse == null) {
-    log(turn, 'error', 'message.oversized', { messageId: null });
-    return;
-  }
-  const { messageId, opId, bytes } = worst.lastResponse;
-  log(turn, 'error', 'message.oversized', { jobId: worst.jobId, messageId, opId, bytes });
-  putJob(turn, { ...worst, lastResponse: null, oversized: [...worst.oversized, opId] }, true);
-}
-
-/** Discards what the broker calls `stale`: a session of ours that no held job owns. */
-export function discardSession(turn: Turn, localId: string): void {
-  for (const job of turn.state.jobs.values()) if (job.session?.localId === localId && job.ending === null) return;
-  tearDown(turn, '', localId, 0);
-  update(turn, {});
-}
-
-type Asked = { readonly jobId: string; readonly sessionId: string; readonly opId: string; readonly op: string };
-
-function problem(code: string, message: string, retryable: boolean): { ok: false; error: OpError } {
-  return { ok: false, error: { code, message: message.slice(0, DETAIL_LENGTH), retryable } };
-}
-
-function tooLarge(op: string): { ok: false; error: OpError } {
-  return READING_OPS.has(op)
-    ? problem('file_too_large', 'the content does not fit into one message; publish it instead', false)
-    : problem('output_too_large', 'the result does not fit into one message', false);
-}
-
-/** Sends op.response; an answer over the payload limit is replaced by an error (D7). False: there is no connection. */
-function answer(turn: Turn, job: Job, asked: Asked, given: Answer): boolean {
-  if (openLink(turn.state) === null) return false;
-  const messageId = nextId(turn);
-  const ids = { id: messageId, jobId: asked.jobId, sessionId: asked.sessionId };
-  const fence = { leaseEpoch: job.epoch, jobToken: job.token, opId: asked.opId };
-  let written = given.ok
-    ? isObjectText(given.resultText)
-      ? send(turn, {
-          type: 'op.response',
-          ...ids,
-          payload: { ...fence, ok: true, result: new RawJson(given.resultText) },
-        })
-      : send(turn, {
-          type: 'op.response',
-          ...ids,
-          payload: { ...fence, ...problem('invalid_result', 'the executor answered with no object', false) },
-        })
-    : send(turn, { type: 'op.response', ...ids, payload: { ...fence, ok: false, error: given.error } });
-  if (written !== null && !written.ok) {
-    const instead =
-      written.reason === 'payload_too_large'
-        ? tooLarge(asked.op)
-        : problem('invalid_result', 'the answer cannot be sent', false);
-    written = send(turn, { type: 'op.response', ...ids, payload: { ...fence, ...instead } });
-  }
-  const link = openLink(turn.state);
-  const current = turn.state.jobs.get(job.jobId);
-  if (written?.ok === true && link !== null && current !== undefined && current.epoch === job.epoch) {
-    const { generation, seq } = link;
-    const bytes = Math.min(written.payloadBytes, MAX_PAYLOAD_BYTES);
-    putJob(turn, { ...current, lastResponse: { generation, seq, messageId, opId: asked.opId, bytes } }, false);
-  }
-  return written !== null;
-}
-
-function isObjectText(text: string): boolean {
-  return text.trimStart()[0] === '{';
 }

@@ -230,7 +230,7 @@ export type BridgeState = {
   /** When this identity was taken over by another connection, the last ten minutes. */
   readonly supersededAt: readonly number[];
   readonly trouble: Trouble | null;
-  readonly broker: 'absent' | 'ready' | 'wedged';
+  readonly broker: 'absent' | 'ready' | 'wedged' | 'full';
   readonly capabilities: Capabilities;
   readonly capabilitiesSince: number;
   readonly paused: boolean;

@@ -83,6 +83,8 @@ function nameOf(state: BridgeState): [StatusName, string | null] {
     return ['update_required', `the gateway wants at least version ${link.updateRequired}: update reelhost`];
   }
   if (state.broker === 'wedged') return ['broker_unavailable', 'the broker does not answer'];
+  if (state.broker === 'full')
+    return ['broker_unavailable', 'the disk of the state directory is full: free some space'];
   if (state.broker === 'absent') return ['broker_unavailable', 'the broker is not running'];
   if (state.paused) return ['paused', 'paused by the user: `reelhost resume`'];
   if (state.capabilities.jobTypes.length === 0) return ['connected', 'no executor is connected: no work can be taken'];

@@ -95,8 +95,8 @@ function apply(turn: Turn, input: Input): void {
       update(turn, { broker: 'absent' });
       return;
     case 'brokerWedged':
-      if (turn.state.broker !== 'wedged') log(turn, 'error', 'broker.wedged');
-      update(turn, { broker: 'wedged' });
+      log(turn, 'error', input.isFull ? 'broker.full' : 'broker.wedged');
+      update(turn, { broker: input.isFull ? 'full' : 'wedged' });
       return;
     case 'registryChanged':
       registryChanged(turn, input.capabilities);
