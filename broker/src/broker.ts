@@ -32,6 +32,7 @@ import {
   requestReceived,
   timePassed,
 } from './core/index.js';
+import { CrashPoint } from './crash-point.js';
 import type { Journal } from './journal/journal.js';
 import type { Logger } from './log.js';
 import { SecretStore } from './secrets.js';
@@ -64,6 +65,7 @@ export class Broker {
   readonly #connections = new Map<number, Connection>();
   readonly #dirty = new Set<Connection>();
   readonly #secrets = new SecretStore();
+  readonly #crash = CrashPoint.fromEnvironment(process.env);
   #nextConnection = 1;
   #turnPlanned = false;
   #timer: NodeJS.Timeout | null = null;
@@ -173,12 +175,15 @@ export class Broker {
     const { core } = this;
     endTurn(core);
     const { records } = core;
+    this.#crash?.observe(records);
+    this.#crash?.pass('received');
     if (records.jobs.length + records.sessions.length + records.schedules.length + records.tombstones.length > 0) {
       if (!this.#commit()) {
         setTimeout(() => this.planTurn(), COMMIT_RETRY_MS);
         return;
       }
     }
+    this.#crash?.pass('committed');
     const { effects } = core;
     core.effects = [];
     for (const effect of effects) this.#perform(effect);
@@ -187,6 +192,7 @@ export class Broker {
         this.#parts.log.warn({ event: 'peer.cut_off', connection: connection.id, reason: 'slow_consumer' });
     }
     this.#dirty.clear();
+    this.#crash?.pass('sent');
     core.recent.trim();
     this.#armTimer();
     if (this.#onIdle !== null && effects.length === 0 && !this.#turnPlanned) this.#onIdle();

@@ -37,6 +37,7 @@ test('a plain Tay producer and worker see pure Tay v1, byte for byte', async () 
       'args',
       'attempt',
       'completed_at',
+      'durability',
       'errors',
       'id',
       'max_attempts',

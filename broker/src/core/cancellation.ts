@@ -1,7 +1,7 @@
 /** Stopping: the `cancel` request, and telling an executor to stop. Cancel is durable first, then best effort at the executor. */
 import { type Core, push, refuse, reply } from './core.js';
 import { isFinal, type Job } from './job.js';
-import { argsFor, jobText } from './job-view.js';
+import { jobText } from './job-view.js';
 import { findJob } from './lookup.js';
 import type { Execution, Peer, Waiter } from './peer.js';
 import { brokerError, settle } from './settlement.js';
@@ -29,7 +29,7 @@ export function cancelJob(core: Core, peer: Peer, request: RequestOf<'cancel'>):
     return;
   }
   const stopped = peer.extension ? `,"stopped":${!running}` : '';
-  const view = jobText(job, argsFor(core, peer, job));
+  const view = jobText(core, peer, job, false);
   reply(core, peer, 'cancelled', request.request_id, `,"status":"${job.state}","job":${view}${stopped}`);
 }
 

@@ -1,7 +1,7 @@
 /** `inspect`: what the broker holds, page by page. docs/local-protocol.md, Registry and inspection. */
 import type { Inspect } from '@reelhost/protocol';
 import { type Core, refuse, reply } from './core.js';
-import { errorText, jobText } from './job-view.js';
+import { errorText, jobSummary, jobText } from './job-view.js';
 import { findJob } from './lookup.js';
 import type { Peer } from './peer.js';
 import { runtimesText } from './registry.js';
@@ -20,7 +20,7 @@ export function inspect(core: Core, peer: Peer, request: Inspect): void {
       return inspectJob(core, peer, request);
     case 'jobs': {
       const page = core.archive.listJobs(request.state ?? null, request.limit, request.cursor ?? null);
-      const jobs = page.jobs.map((job) => jobText(core.jobs.get(job.id) ?? job, null));
+      const jobs = page.jobs.map((job) => jobSummary(core.jobs.get(job.id) ?? job));
       return answer(core, peer, request, `[${jobs.join(',')}]`, page.nextCursor);
     }
     case 'session': {
@@ -65,7 +65,7 @@ function inspectJob(core: Core, peer: Peer, request: Inspect): void {
   if (job === null) return refuse(core, peer, request, 'not_found', `there is no job ${request.id}`);
   if (job === 'expired')
     return refuse(core, peer, request, 'job_expired', `job ${request.id} ran, but its result is no longer kept`);
-  const view = jobText(job, core.archive);
+  const view = jobText(core, peer, job, true);
   const error = job.error === null ? 'null' : errorText(job.error);
   const more = `,"created_at":${job.createdAt},"interruptions":${job.interruptions},"timeout_ms":${job.timeoutMs},"error":${error}`;
   answer(core, peer, request, `${view.slice(0, -1)}${more}}`, null);

@@ -2,29 +2,42 @@
 import { quote } from '@reelhost/protocol';
 import type { Core } from './core.js';
 import { isFinal, type Job, type JobError } from './job.js';
+import { fitsPlainClient } from './json-measure.js';
 import type { Peer } from './peer.js';
-import type { Archive } from './turn.js';
-
-/** From where a peer's view of a job takes the arguments: null leaves them out. */
-export function argsFor(core: Core, peer: Peer, job: Job): Archive | null {
-  return peer.extension || isLarge(core, job.argsBytes) ? null : core.archive;
-}
 
 /** Room for everything beside the arguments or the result in a message. */
 const ENVELOPE_BYTES = 4096;
 
 /** Whether a text is too large for a frame of a plain Tay connection. */
 export function isLarge(core: Core, bytes: number): boolean {
-  return bytes * 3 > core.settings.maxFrameBytes - ENVELOPE_BYTES;
+  return bytes * 3 > plainBytes(core);
 }
 
-/** The `job` object as JSON text; without its arguments when `archive` is null. */
-export function jobText(job: Job, archive: Archive | null): string {
+/** The `job` object as a peer sees it: `full` with its arguments, unless a plain client could not take them. */
+export function jobText(core: Core, peer: Peer, job: Job, full: boolean): string {
+  let args = '';
+  if (full || !peer.extension) {
+    const text = job.args ?? core.archive.readArgs(job);
+    args = peer.extension || fitsPlainClient(text, plainBytes(core)) ? `,"args":${text}` : ',"args":null';
+  }
+  return viewText(job, args, peer.extension ? '' : ',"durability":"persistent"');
+}
+
+/** Bytes that fit into a frame of a plain Tay connection beside everything else in it. */
+export function plainBytes(core: Core): number {
+  return core.settings.maxFrameBytes - ENVELOPE_BYTES;
+}
+
+/** A job without its arguments, for lists. */
+export function jobSummary(job: Job): string {
+  return viewText(job, '', '');
+}
+
+function viewText(job: Job, args: string, more: string): string {
   const scheduledAt = job.state === 'executing' || isFinal(job.state) ? null : (job.dueAt ?? job.createdAt);
-  let text = `{"id":"${job.id}","task":${quote(job.task)}`;
-  if (archive !== null) text += `,"args":${job.args ?? archive.readArgs(job)}`;
+  let text = `{"id":"${job.id}","task":${quote(job.task)}${args}`;
   text += `,"state":"${job.state}","attempt":${job.attempt},"max_attempts":${job.maxAttempts},"queue":${quote(job.queue)}`;
-  text += `,"scheduled_at":${scheduledAt},"completed_at":${job.completedAt},"errors":${errorsText(job.error)}`;
+  text += `,"scheduled_at":${scheduledAt},"completed_at":${job.completedAt},"errors":${errorsText(job.error)}${more}`;
   if (job.sessionId !== null) text += `,"session_id":${quote(job.sessionId)}`;
   return `${text}}`;
 }

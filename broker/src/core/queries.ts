@@ -1,6 +1,7 @@
 /** Questions about jobs. They change nothing. */
 import { type Core, refuse, reply } from './core.js';
-import { argsFor, errorText, isLarge, jobText } from './job-view.js';
+import { errorText, jobText, plainBytes } from './job-view.js';
+import { fitsPlainClient } from './json-measure.js';
 import { findJob } from './lookup.js';
 import type { Peer } from './peer.js';
 import { resultOf } from './submission.js';
@@ -11,13 +12,7 @@ export function status(core: Core, peer: Peer, request: RequestOf<'status'>): vo
   const job = findJob(core, request.job_id);
   if (job === null) return refuse(core, peer, request, 'not_found', `there is no job ${request.job_id}`);
   if (job === 'expired') return refuseExpired(core, peer, request);
-  reply(
-    core,
-    peer,
-    'status',
-    request.request_id,
-    `,"status":"${job.state}","job":${jobText(job, peer.extension ? core.archive : argsFor(core, peer, job))}`,
-  );
+  reply(core, peer, 'status', request.request_id, `,"status":"${job.state}","job":${jobText(core, peer, job, true)}`);
 }
 
 /** `result`. A plain Tay connection hears of a cancelled job what Tay's client understands: the task failed. */
@@ -26,17 +21,19 @@ export function result(core: Core, peer: Peer, request: RequestOf<'result'>): vo
   if (job === null) return refuse(core, peer, request, 'not_found', `there is no job ${request.job_id}`);
   if (job === 'expired') return refuseExpired(core, peer, request);
   switch (job.state) {
-    case 'completed':
-      if (!peer.extension && isLarge(core, job.resultBytes)) {
+    case 'completed': {
+      const text = resultOf(core, job);
+      if (!peer.extension && !fitsPlainClient(text, plainBytes(core))) {
         return refuse(
           core,
           peer,
           request,
           'result_too_large',
-          'the result is larger than a frame of this connection; ask with reelhost.1',
+          'this connection cannot take the result; ask with reelhost.1',
         );
       }
-      return reply(core, peer, 'result', request.request_id, `,"result":${resultOf(core, job)}`);
+      return reply(core, peer, 'result', request.request_id, `,"result":${text}`);
+    }
     case 'discarded':
       return refuse(core, peer, request, 'task_failed', job.error?.message || 'the task failed', errorField(job.error));
     case 'cancelled':

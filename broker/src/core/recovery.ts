@@ -69,7 +69,8 @@ function restoreExecution(core: Core, job: Job, stored: StoredExecution | null):
     idempotent: stored?.idempotent ?? false,
     startedAt: stored?.startedAt ?? core.now.wall,
     connection: null,
-    started: true,
+    // Not known: `started` is not durable. An executor that has it will say so when it comes back.
+    started: false,
     phase: 'running',
     stopReason: null,
     deadline: -1,

@@ -5,7 +5,7 @@
 import { BROKER_FAILURES, type BrokerFailure } from '@reelhost/protocol';
 import { type Core, log, push, recordJob, recordSession, reply } from './core.js';
 import { isFinal, type Job, type JobError, moveJob, type RawJson, TAY_ERROR_CODE } from './job.js';
-import { argsFor, isLarge, jobText, settledFields } from './job-view.js';
+import { isLarge, jobText, settledFields } from './job-view.js';
 import type { Execution } from './peer.js';
 import { continueClosing } from './session-closing.js';
 
@@ -127,7 +127,7 @@ export function endExecution(core: Core, execution: Execution, stopped: boolean)
 /** The answer of a `cancel` that waited. */
 export function answerCancel(core: Core, job: Job, waiter: Execution['waiters'][number], stopped: boolean): void {
   core.durations.cancel(waiter.deadline, waiter.item);
-  const view = jobText(job, argsFor(core, waiter.peer, job));
+  const view = jobText(core, waiter.peer, job, false);
   reply(
     core,
     waiter.peer,

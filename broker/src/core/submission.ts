@@ -7,7 +7,7 @@
 import type { Enqueue, EnqueueOptions } from '@reelhost/protocol';
 import { type Core, log, push, recordJob, recordSession, refuse, reply } from './core.js';
 import { isFinal, type Job, type JobDefinition, type RawJson, sameDefinition } from './job.js';
-import { argsFor, isLarge, jobText, settledFields } from './job-view.js';
+import { isLarge, jobText, settledFields } from './job-view.js';
 import { findJob } from './lookup.js';
 import type { Peer } from './peer.js';
 import type { Session } from './session.js';
@@ -57,13 +57,7 @@ export function enqueue(core: Core, peer: Peer, request: Enqueue): void {
   core.counters.enqueued++;
   admit(core, job);
   if (watch) watchJob(core, peer, job.id);
-  reply(
-    core,
-    peer,
-    'enqueued',
-    request.request_id,
-    `,"job_id":"${id}","job":${jobText(job, argsFor(core, peer, job))}`,
-  );
+  reply(core, peer, 'enqueued', request.request_id, `,"job_id":"${id}","job":${jobText(core, peer, job, false)}`);
 }
 
 function invalid(core: Core, peer: Peer, request: Enqueue, text: string): void {
@@ -100,7 +94,7 @@ function answerKnown(
     if (job.state === 'available') makeReady(core, job);
   }
   const conflict = same ? '' : ',"conflict":true';
-  const view = jobText(job, argsFor(core, peer, job));
+  const view = jobText(core, peer, job, false);
   reply(core, peer, 'enqueued', request.request_id, `,"job_id":"${job.id}","job":${view}${conflict}`);
   if (!watch) return;
   if (isFinal(job.state)) push(core, peer, 'job_settled', settledFields(job, resultOf(core, job)));
