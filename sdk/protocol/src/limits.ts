@@ -109,3 +109,8 @@ export const MAX_CURSOR_BYTES = 512;
 export const JSON_LIMITS: JsonLimits = { maxDepth: 33, maxValues: 10_000, maxKeyBytes: 4_096, maxIntegerDigits: 4_300 };
 /** How the values of a `reelhost.1` frame are bounded: their number only by the frame's size. */
 export const JSON_LIMITS_EXTENSION: JsonLimits = { ...JSON_LIMITS, maxValues: Number.POSITIVE_INFINITY };
+
+/** How one value inside a Tay v1 message is bounded: a level less, and room for the fields around it. */
+export const VALUE_LIMITS: JsonLimits = { ...JSON_LIMITS, maxDepth: 32, maxValues: 9_990 };
+/** The same on a `reelhost.1` connection. */
+export const VALUE_LIMITS_EXTENSION: JsonLimits = { ...JSON_LIMITS_EXTENSION, maxDepth: 32 };

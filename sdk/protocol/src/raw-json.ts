@@ -3,7 +3,7 @@
  * 2^70 into 1.1805916207174113e21 and 1.0 into 1; they are spliced into messages byte for byte.
  */
 import { checkJson } from './json-scanner.js';
-import { JSON_LIMITS_EXTENSION } from './limits.js';
+import { VALUE_LIMITS_EXTENSION } from './limits.js';
 
 /** Any JSON value. */
 export type JsonValue = null | boolean | number | string | JsonValue[] | JsonObject;
@@ -16,7 +16,7 @@ export class RawJson {
 
   /** @throws MalformedJson or RangeError when `text` is not one JSON value that the protocol can carry. */
   constructor(text: string) {
-    const excess = checkJson(text, JSON_LIMITS_EXTENSION);
+    const excess = checkJson(text, VALUE_LIMITS_EXTENSION);
     if (excess !== undefined) throw new RangeError(`JSON can not be carried: ${excess.replaceAll('_', ' ')}`);
     this.text = text;
   }

@@ -9,8 +9,8 @@ import {
   EXTENSION,
   type Execute,
   encode,
-  JSON_LIMITS,
-  JSON_LIMITS_EXTENSION,
+  VALUE_LIMITS,
+  VALUE_LIMITS_EXTENSION,
   type JsonObject,
   MAX_RESUME_ENTRIES,
   MAX_TASKS_PER_MESSAGE,
@@ -248,7 +248,7 @@ class LocalExecutor implements Executor, LinkOwner {
 
   #greeted(envelope: Envelope): void {
     const terms = readHelloOk(envelope);
-    this.#limits = { ...terms, json: terms.extension ? JSON_LIMITS_EXTENSION : JSON_LIMITS };
+    this.#limits = { ...terms, json: terms.extension ? VALUE_LIMITS_EXTENSION : VALUE_LIMITS };
     this.#wanted = terms.wanted;
     if (terms.extension) this.#link.allowLargeFrames(terms.maxFrameBytes);
     this.#link.input({ type: 'greeted' });

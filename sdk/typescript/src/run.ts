@@ -5,7 +5,7 @@
 import {
   checkJson,
   type Execute,
-  JSON_LIMITS_EXTENSION,
+  VALUE_LIMITS_EXTENSION,
   type JsonLimits,
   type ProgressReport,
   RawJson,
@@ -152,5 +152,5 @@ export const NO_LIMITS_YET: ReportLimits = {
   extension: true,
   maxResultBytes: Number.POSITIVE_INFINITY,
   maxErrorBytes: 8_192,
-  json: JSON_LIMITS_EXTENSION,
+  json: VALUE_LIMITS_EXTENSION,
 };
