@@ -6,6 +6,7 @@ import { existsSync, realpathSync, statSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import type { Readable, Writable } from 'node:stream';
 import { type ArgvVerdict, checkArgv } from './core/argv/check.js';
+import { findPrograms } from './probe/programs.js';
 import { sessionFiles } from './session-files.js';
 
 /** Where the command reads and writes. */
@@ -16,7 +17,8 @@ const USAGE = `usage: reelhost argv check [--session DIR] [--ffmpeg-version V] [
 
 Says whether the executor would run ARGV in the session directory DIR (default: the current directory), and what it would run.
 --jsonl reads one object a line, {"id", "tool", "argv", "session"}, and answers {"id", "verdict", "rule", "argument", "argv"} a line each.
---ffmpeg-version is the release that will run, such as 7.1; without it an argv must be safe for every release known.
+--ffmpeg-version is the release that will run, such as 7.1; without it the ffmpeg that the executor would find is asked, and if there is
+none an argv must be safe for every release known.
 Exit codes: 0 allowed (with --jsonl: every line was answered), 1 refused, 2 usage.
 `;
 
@@ -24,7 +26,13 @@ Exit codes: 0 allowed (with --jsonl: every line was answered), 1 refused, 2 usag
 const MAX_LINE_CHARACTERS = 8 * 1024 * 1024;
 
 type Tool = 'ffmpeg' | 'ffprobe';
-type Options = { session: string; version: string; tool: Tool; format: 'text' | 'json' | 'jsonl'; argv: string[] };
+type Options = {
+  session: string;
+  version: string | undefined;
+  tool: Tool;
+  format: 'text' | 'json' | 'jsonl';
+  argv: string[];
+};
 
 /** Runs the command with the words behind `argv check`; answers the exit code. */
 export async function runArgvCheck(words: readonly string[], streams: ArgvCheckStreams = process): Promise<number> {
@@ -33,12 +41,13 @@ export async function runArgvCheck(words: readonly string[], streams: ArgvCheckS
     streams.stderr.write(options === '' ? USAGE : `${options}\n\n${USAGE}`);
     return options === '' ? 0 : 2;
   }
-  if (options.format === 'jsonl') return checkLines(options, streams);
+  const version = options.version ?? (await installedVersion());
+  if (options.format === 'jsonl') return checkLines(options, version, streams);
   if (!isDirectory(options.session)) {
     streams.stderr.write(`the session directory does not exist: ${options.session}\n`);
     return 2;
   }
-  const verdict = check(options.tool, options.argv, options.session, options.version);
+  const verdict = check(options.tool, options.argv, options.session, version);
   streams.stdout.write(
     options.format === 'json' ? `${JSON.stringify(answer(undefined, verdict))}\n` : readable(options.tool, verdict),
   );
@@ -46,7 +55,7 @@ export async function runArgvCheck(words: readonly string[], streams: ArgvCheckS
 }
 
 function parse(words: readonly string[]): Options | string {
-  const options: Options = { session: '.', version: 'unknown', tool: 'ffmpeg', format: 'text', argv: [] };
+  const options: Options = { session: '.', version: undefined, tool: 'ffmpeg', format: 'text', argv: [] };
   for (let at = 0; at < words.length; at++) {
     const word = words[at] ?? '';
     if (word === '--') {
@@ -70,6 +79,16 @@ function parse(words: readonly string[]): Options | string {
   }
   if (options.format !== 'jsonl' && options.argv.length === 0) return 'there is no argv; put it behind "--"';
   return options;
+}
+
+/** What the ffmpeg that an executor would use calls itself; "unknown" when there is none. */
+async function installedVersion(): Promise<string> {
+  try {
+    const programs = await findPrograms({ variables: process.env, nextMarker: () => 'argv-check' });
+    return programs.version;
+  } catch {
+    return 'unknown';
+  }
 }
 
 function isDirectory(path: string): boolean {
@@ -111,17 +130,17 @@ function readable(tool: Tool, verdict: ArgvVerdict): string {
   return `allow\n${tool} ${words.join(' ')}\n`;
 }
 
-async function checkLines(options: Options, streams: ArgvCheckStreams): Promise<number> {
+async function checkLines(options: Options, version: string, streams: ArgvCheckStreams): Promise<number> {
   const lines = createInterface({ input: streams.stdin, crlfDelay: Number.POSITIVE_INFINITY });
   for await (const line of lines) {
     if (line.trim() === '') continue;
-    streams.stdout.write(`${JSON.stringify(checkLine(line, options))}\n`);
+    streams.stdout.write(`${JSON.stringify(checkLine(line, options, version))}\n`);
   }
   return 0;
 }
 
 /** One line's answer; a line that is no question is answered too, so that questions and answers stay in step. */
-function checkLine(line: string, options: Options): object {
+function checkLine(line: string, options: Options, version: string): object {
   const bad = (id: unknown, message: string): object => ({
     id: id ?? null,
     verdict: 'deny',
@@ -146,5 +165,5 @@ function checkLine(line: string, options: Options): object {
     return bad(id, 'argv is an array of strings');
   const directory = session ?? options.session;
   if (typeof directory !== 'string' || !isDirectory(directory)) return bad(id, 'session is an existing directory');
-  return answer(id ?? null, check(chosen, argv, directory, options.version));
+  return answer(id ?? null, check(chosen, argv, directory, version));
 }

@@ -186,26 +186,20 @@ function knownTypes(): ReadonlyMap<string, ReadonlySet<string>> {
       map.set(word.slice(0, at), set);
     }
   }
-  for (const [name, type] of EXTRA) map.set(name, new Set([type]));
+  for (const name of EXTRA.split(' ')) map.set(name, map.get(name) ?? new Set(['int']));
   types = map;
   return map;
 }
 
-/** Options of encoders that none of the builds in the tables contains (hardware of other platforms). */
-const EXTRA: readonly (readonly [string, string])[] = [
-  ['allow_sw', 'boolean'],
-  ['realtime', 'boolean'],
-  ['require_sw', 'boolean'],
-  ['prio_speed', 'boolean'],
-  ['power_efficient', 'boolean'],
-  ['frames_before', 'boolean'],
-  ['frames_after', 'boolean'],
-  ['constant_bit_rate', 'boolean'],
-  ['alpha_quality', 'double'],
-  ['usage', 'int'],
-  ['quality', 'int'],
-  ['rc', 'int'],
-];
+/**
+ * Numeric options of encoders that none of the builds in the tables contains: hardware of other platforms (VideoToolbox, AMF, Media
+ * Foundation) and libraries that distributions leave out (fdk-aac, OpenH264, VVenC).
+ */
+const EXTRA =
+  'allow_sw require_sw realtime prio_speed power_efficient frames_before frames_after constant_bit_rate alpha_quality spatial_aq max_slice_bytes max_ref_frames ' +
+  'usage quality rc preencode preanalysis enforce_hrd filler_data vbaq frame_skipping skip_frame qp_i qp_p qp_b min_qp_i max_qp_i min_qp_p max_qp_p qvbr_quality_level header_spacing bf_delta_qp bf_ref bf_ref_delta_qp ' +
+  'me_half_pel me_quarter_pel max_au_size intra_refresh_mb high_motion_quality_boost_enable gops_per_idr header_insertion_mode profile_tier async_depth latency smart_access_video pa_activity_type pa_lookahead_buffer_depth ' +
+  'rate_control scenario hw_encoding afterburner eld_sbr eld_v2 signaling latm header_period vbr loopfilter max_nal_size allow_skip_frames cabac rc_mode qpa tier period';
 
 /** Why an AVOption is refused by name, or undefined. */
 export function refusedAvOption(name: string): string | undefined {

@@ -3,6 +3,7 @@
  * ffmpeg maps them, file options resolved in the session. Anything not known is refused.
  */
 import {
+  DEFAULT_FILES,
   FILE_OPTIONS,
   type FileUse,
   REFUSED_FILTER_FAMILIES,
@@ -10,10 +11,10 @@ import {
   REFUSED_FILTERS,
   REVIEWED_TEXT,
 } from './filter-review.js';
+import { type FilterTable, filterTable, GENERIC_OPTIONS, hasOptionIn, isTextType } from './filter-table.js';
 import { type GraphFilter, parseGraph } from './filtergraph.js';
 import { demuxerProblem } from './format-policy.js';
 import type { SessionPaths } from './session-paths.js';
-import { FILTERS } from './tables/filters.js';
 import type { Pair } from './token.js';
 import { typedValueProblem } from './value-types.js';
 import type { Problem } from './verdict.js';
@@ -24,78 +25,9 @@ export type GraphContext = { paths: SessionPaths; columns: readonly number[] };
 /** A graph that passed: the text to run, and whether it prints to standard output. */
 export type CheckedGraph = { ok: true; text: string; stdout: boolean } | { ok: false; problem: Problem };
 
-type Option = { name: string; type: string; alias: boolean; place: number | undefined };
-type FilterTable = { named: ReadonlyMap<string, string>; byPlace: readonly (readonly string[])[] };
-
-/** Options every filter has. */
-const GENERIC: ReadonlyMap<string, string> = new Map([
-  ['enable', 'string'],
-  ['threads', 'int'],
-  ['thread_type', 'flags'],
-]);
-
 /** Demuxers that movie= and amovie= may use; set through format_opts where the running version has that option. */
 const MOVIE_WHITELIST =
   'mov,matroska,mpegts,mp3,wav,aac,flac,ogg,avi,gif,image2,png_pipe,jpeg_pipe,webp_pipe,bmp_pipe,tiff_pipe,apng,flv,asf,mpeg,mxf,h264,hevc,m4v,ivf,w64,aiff,caf';
-
-function optionsOf(list: string): Option[] {
-  const options: Option[] = [];
-  let place = -1;
-  let positional = true;
-  for (const word of list.split(' ')) {
-    if (word === '|') positional = false;
-    const at = word.lastIndexOf(':');
-    if (at < 0) continue;
-    const raw = word.slice(0, at);
-    const alias = raw.endsWith('=');
-    if (positional && !alias) place++;
-    options.push({
-      name: alias ? raw.slice(0, -1) : raw,
-      type: word.slice(at + 1),
-      alias,
-      place: positional ? place : undefined,
-    });
-  }
-  return options;
-}
-
-/** The filter's options: names over all versions, places for the versions that count; undefined when no version knows the filter. */
-function tableOf(name: string, columns: readonly number[]): FilterTable | undefined {
-  const rows = Object.hasOwn(FILTERS, name) ? FILTERS[name] : undefined;
-  if (rows === undefined) return undefined;
-  const named = new Map<string, string>(GENERIC);
-  for (const [, list] of rows) {
-    if (list === null) continue;
-    for (const option of optionsOf(list)) {
-      const before = named.get(option.name);
-      named.set(option.name, before === undefined || isText(option.type) ? option.type : before);
-    }
-  }
-  const byPlace: Set<string>[] = [];
-  const lists = columns.flatMap((column) => listIn(rows, column) ?? []);
-  // A filter the running version lacks makes ffmpeg fail; it is judged by the versions that have it.
-  for (const list of lists.length > 0 ? lists : rows.flatMap(([, any]) => any ?? [])) {
-    for (const option of optionsOf(list)) {
-      if (option.place === undefined || option.alias) continue;
-      let names = byPlace[option.place];
-      if (names === undefined) {
-        names = new Set();
-        byPlace[option.place] = names;
-      }
-      names.add(option.name);
-    }
-  }
-  return { named, byPlace: byPlace.map((names) => [...names]) };
-}
-
-/** A filter's option list in one version; undefined when that version lacks the filter. */
-function listIn(rows: readonly (readonly [number, string | null])[], column: number): string | undefined {
-  return rows.findLast(([since]) => since <= column)?.[1] ?? undefined;
-}
-
-function isText(type: string): boolean {
-  return /^(string|dictionary|binary)/.test(type);
-}
 
 /** Checks a filtergraph text and gives back the text to run (movie= and amovie= with a format whitelist of the worker's). */
 export function checkGraph(text: string, context: GraphContext): CheckedGraph {
@@ -128,24 +60,31 @@ function checkFilter(
       : undefined;
   if (reason !== undefined)
     return { rule: 'filter.refused', message: `the filter "${name}" is not allowed: ${reason}` };
-  const table = tableOf(name, context.columns);
+  const table = filterTable(name, context.columns);
   if (table === undefined)
     return { rule: 'filter.unknown', message: `the filter "${name}" is not on the list of allowed filters` };
   let place = 0;
   let namedSeen = false;
   let stdout = false;
+  const given = new Set<string>();
   for (const pair of filter.args) {
     const names = namesOf(pair, table, name, place, namedSeen);
     if ('rule' in names) return names;
     if (pair.key === undefined) place++;
     else namedSeen = true;
     for (const option of names) {
+      given.add(option);
       const problem = optionProblem(name, option, pair.value, table, context);
       if (problem !== undefined) return problem;
     }
     if (pair.value === '-' && names.some((option) => FILE_OPTIONS[name]?.[option] === 'write-or-stdout')) stdout = true;
   }
-  return { stdout, append: appendFor(name, filter, table, context) };
+  const fallback = Object.hasOwn(DEFAULT_FILES, name) ? DEFAULT_FILES[name] : undefined;
+  if (fallback !== undefined && !given.has(fallback.option)) {
+    const problem = optionProblem(name, fallback.option, fallback.name, table, context);
+    if (problem !== undefined) return problem;
+  }
+  return { stdout, append: whitelistFor(filter, context) };
 }
 
 function namesOf(
@@ -195,8 +134,8 @@ function optionProblem(
     const use = files[option];
     return use === undefined ? undefined : fileProblem(filter, option, use, value, context);
   }
-  if (GENERIC.has(option)) return undefined;
-  if (!isText(type)) {
+  if (GENERIC_OPTIONS.has(option)) return undefined;
+  if (!isTextType(type)) {
     return typedValueProblem(type, value) === undefined
       ? undefined
       : {
@@ -251,12 +190,10 @@ function fileUseProblem(use: FileUse, value: string, paths: SessionPaths): Probl
   }
 }
 
-/** Text to put behind a filter's arguments: the format whitelist of movie= where every version that counts knows format_opts. */
-function appendFor(name: string, filter: GraphFilter, table: FilterTable, context: GraphContext): string | undefined {
+/** Text to put behind the arguments of movie= and amovie=: their format whitelist, where every version that counts can have one. */
+function whitelistFor(filter: GraphFilter, context: GraphContext): string | undefined {
+  const { name } = filter;
   if (name !== 'movie' && name !== 'amovie') return undefined;
-  if (!filter.hasArgs || filter.args.length === 0) return undefined;
-  const rows = FILTERS[name] ?? [];
-  const everywhere = context.columns.every((column) => listIn(rows, column)?.includes('format_opts:') ?? false);
-  if (!everywhere || !table.named.has('format_opts')) return undefined;
+  if (filter.args.length === 0 || !hasOptionIn(name, 'format_opts', context.columns)) return undefined;
   return `:format_opts=format_whitelist=${MOVIE_WHITELIST.replaceAll(',', '\\,')}`;
 }

@@ -94,6 +94,12 @@ export const FILE_OPTIONS: Readonly<Record<string, Readonly<Record<string, FileU
   vidstabtransform: { input: 'read' },
 };
 
+/** Files a filter uses when argv does not name them: the option, and the name ffmpeg falls back to. */
+export const DEFAULT_FILES: Readonly<Record<string, { option: string; name: string }>> = {
+  vidstabdetect: { option: 'result', name: 'transforms.trf' },
+  vidstabtransform: { option: 'input', name: 'transforms.trf' },
+};
+
 /** Options refused on filters that are otherwise allowed. */
 export const REFUSED_FILTER_OPTIONS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   movie: { format_opts: 'the worker sets it' },
