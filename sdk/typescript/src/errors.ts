@@ -73,6 +73,11 @@ function clip(text: string, characters: number): string {
   return clean.length <= characters ? clean : `${toWellFormed(clean.slice(0, characters - 1))}…`;
 }
 
+/** Details are journaled and travel as far as the message does, so they lose the same secrets. */
+function withoutSecrets(details: JsonObject): JsonObject {
+  return JSON.parse(redactLine(JSON.stringify(details))) as JsonObject;
+}
+
 /**
  * What a thrown value looks like in `failed.error`, as JSON text of at most `maxBytes`. Secrets are taken out of its texts. The
  * stack is only told for errors the task did not declare.
@@ -92,7 +97,7 @@ function failureFields(thrown: unknown, withDetails: boolean, extension: boolean
       type: clip(thrown.code, 120),
       message: clip(thrown.message, characters),
       ...(extension ? { retryable: thrown.retryable } : {}),
-      ...(withDetails && thrown.details !== undefined ? { details: thrown.details } : {}),
+      ...(withDetails && thrown.details !== undefined ? { details: withoutSecrets(thrown.details) } : {}),
     };
   }
   if (!(thrown instanceof Error)) return { type: 'Error', message: clip(String(thrown), characters) };
