@@ -68,6 +68,7 @@ export class Broker {
   readonly #crash = CrashPoint.fromEnvironment(process.env);
   #nextConnection = 1;
   #turnPlanned = false;
+  #abandoned = false;
   #timer: NodeJS.Timeout | null = null;
   #wakeAt = Number.POSITIVE_INFINITY;
   #onIdle: (() => void) | null = null;
@@ -172,6 +173,7 @@ export class Broker {
 
   #turn(): void {
     this.#turnPlanned = false;
+    if (this.#abandoned) return;
     const { core } = this;
     endTurn(core);
     const { records } = core;
@@ -310,6 +312,12 @@ export class Broker {
       this.#onIdle = resolve;
       this.planTurn();
     });
+    for (const connection of this.#connections.values()) connection.end();
+  }
+
+  /** Lets everything go at once; what is not committed is not done. */
+  abandon(): void {
+    this.#abandoned = true;
     if (this.#timer !== null) clearTimeout(this.#timer);
     for (const connection of this.#connections.values()) connection.end();
   }

@@ -84,24 +84,29 @@ export async function serveLocked(
     log,
     planTurn: () => broker.planTurn(),
   });
-  if (!reserve.held && !reserve.take())
-    housekeeping.degrade('disk_full', `${reserve.missingBytes()} bytes are missing in ${stateDirectory}`);
-  restore(core, opened.state);
-  broker.planTurn();
-  const swept = directories.sweep((id) => core.sessions.has(id), `${core.identity.generation}`);
-  if (swept.directories > 0) log.info({ event: 'sessions.swept', directories: swept.directories });
-  await server.listen();
-  housekeeping.start();
-  logReady(log, options, place, stateDirectory, core, opened);
-  const ended = await Promise.race([stopRequested, brokenDown]);
-  housekeeping.stop();
-  if (typeof ended === 'number') return ended;
-  log.info({ event: 'broker.stopping', signal: ended });
-  server.close();
-  await broker.stop();
-  journal.close();
-  log.info({ event: 'broker.stopped' });
-  return 0;
+  try {
+    const missing = reserve.missingBytes();
+    if (missing > 0) housekeeping.degrade('disk_full', `${missing} bytes are missing in ${stateDirectory}`);
+    restore(core, opened.state);
+    broker.planTurn();
+    const swept = directories.sweep((id) => core.sessions.has(id), `${core.identity.generation}`);
+    if (swept.directories > 0) log.info({ event: 'sessions.swept', directories: swept.directories });
+    await server.listen();
+    housekeeping.start();
+    logReady(log, options, place, stateDirectory, core, opened);
+    const ended = await Promise.race([stopRequested, brokenDown]);
+    if (typeof ended === 'number') return ended;
+    log.info({ event: 'broker.stopping', signal: ended });
+    server.close();
+    await broker.stop();
+    log.info({ event: 'broker.stopped' });
+    return 0;
+  } finally {
+    housekeeping.stop();
+    server.close();
+    broker.abandon();
+    journal.close();
+  }
 }
 
 /** Opens the journal; on a full disk it gives up the reserve, and then waits for space instead of failing again and again. Null: stopped meanwhile. */
