@@ -65,7 +65,9 @@ describe.each(builds)('with %s', (_name, variables) => {
       });
       await s.encode('-i in.mp4 -an -vf fps=1,scale=160:-2,tile=2x2 -frames:v 1 -y grid.jpg');
       expect((await s.probe('-show_streams grid.jpg')).streams[0]).toMatchObject({ width: 320, height: 180 });
-      await s.encode('-skip_frame nokey -i in.mp4 -an -vsync 0 -q:v 3 keyframes/%04d.jpg');
+      // ffmpeg 9 knows no -vsync any more, builds before 5.1 no -fps_mode.
+      const passthrough = (kit.services.programs.parsed.major ?? 0) >= 6 ? '-fps_mode passthrough' : '-vsync 0';
+      await s.encode(`-skip_frame nokey -i in.mp4 -an ${passthrough} -q:v 3 keyframes/%04d.jpg`);
       expect((await readdir(join(s.dir, 'keyframes'))).length).toBe(4);
       await s.encode('-ss 1.5 -i in.mp4 -frames:v 1 still.png');
       expect((await s.probe('-show_streams still.png')).streams[0]).toMatchObject({ codec_name: 'png', width: 320 });
@@ -78,7 +80,7 @@ describe.each(builds)('with %s', (_name, variables) => {
       await s.encode(
         '-i green.mp4 -i in.mp4 -filter_complex [0:v]chromakey=0x00ff00:0.2:0.1[k];[1:v]scale=160:90[b];[b][k]overlay=shortest=1[v] -map [v] -an -t 1 keyed.mp4',
       );
-      await s.encode('-i green.mp4 -vf chromakey=0x00ff00:0.2:0.1,alphaextract,fps=5 -an mask/%03d.png');
+      await s.encode('-i green.mp4 -vf chromakey=0x00ff00:0.2:0.1,format=yuva420p,alphaextract,fps=5 -an mask/%03d.png');
       expect((await readdir(join(s.dir, 'mask'))).length).toBeGreaterThanOrEqual(5);
     });
   });

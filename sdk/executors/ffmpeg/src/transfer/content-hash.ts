@@ -1,7 +1,8 @@
 /**
- * SHA-256 of what passes by, without slowing it down: large transfers are hashed by a worker thread from shared memory, while this thread moves the
- * same bytes between socket and disk. Measured on two cores: hashing in place costs a third of the throughput of an upload, the worker almost nothing.
- * Small ones are hashed in place, where starting a thread would cost more than it saves.
+ * SHA-256 of what passes by, without slowing it down: blocks of large transfers are handed to a worker thread when this thread is through with them, and
+ * come back when they are hashed. Measured on two cores: hashing in place costs a third of the throughput of an upload, the worker almost nothing; shared
+ * memory instead of handing over was slower, because the engine copies into it word by word. Small transfers are hashed in place, where starting a thread
+ * would cost more than it saves.
  *
  * The thread is started once per process, at the first large transfer, and does not keep the process alive. When it cannot be started or dies, hashing
  * fails with an error: a wrong digest is never given out.
@@ -12,18 +13,13 @@ import { builtFile } from '../built-file.js';
 
 /** From this size on the worker thread hashes. */
 export const WORKER_FROM_BYTES = 8 << 20;
-/** Size of a block of shared memory. */
+/** Size of a block. */
 export const BLOCK_BYTES = 1 << 20;
 
-/** A piece of memory both threads see. */
-export interface Block {
-  readonly buffer: Buffer;
-  readonly memory: SharedArrayBuffer;
-}
-
-/** Blocks are hashed in the order of the calls; a block must not change until its promise has resolved. */
+/** Blocks are hashed in the order of the calls. */
 export interface ContentHash {
-  update(block: Block, length: number): Promise<void>;
+  /** Takes the block away (it is detached) and resolves with it, or another of the same size, when it may be used again. */
+  update(block: Buffer, length: number): Promise<Buffer>;
   /** Lower-case hex, after all updates. */
   digest(): Promise<string>;
   /** Gives up without a digest. */
@@ -32,20 +28,13 @@ export interface ContentHash {
 
 /** What the threads say to each other. */
 export type HashOrder =
-  | { kind: 'update'; stream: string; memory: SharedArrayBuffer; length: number }
+  | { kind: 'update'; stream: string; memory: ArrayBuffer; length: number }
   | { kind: 'digest'; stream: string }
   | { kind: 'abandon'; stream: string };
 /** Orders of one stream are answered in their order; `hex` answers `digest`. */
-export interface HashAnswer {
-  stream: string;
-  hex?: string;
-}
-
-/** A new block. */
-export function allocateBlock(): Block {
-  const memory = new SharedArrayBuffer(BLOCK_BYTES);
-  return { memory, buffer: Buffer.from(memory) };
-}
+export type HashAnswer =
+  | { kind: 'hashed'; stream: string; memory: ArrayBuffer }
+  | { kind: 'digest'; stream: string; hex: string };
 
 /** `expectedBytes` decides where the hashing is done; undefined counts as large. */
 export function createContentHash(expectedBytes: number | undefined): ContentHash {
@@ -56,7 +45,8 @@ function inPlace(): ContentHash {
   const hash = createHash('sha256');
   return {
     async update(block, length) {
-      hash.update(block.buffer.subarray(0, length));
+      hash.update(block.subarray(0, length));
+      return block;
     },
     digest: async () => hash.digest('hex'),
     abandon: () => undefined,
@@ -77,20 +67,22 @@ function byWorker(): ContentHash {
   const stream = randomUUID();
   const waiting: Waiting[] = [];
   streams.set(stream, waiting);
-  const ask = (order: HashOrder): Promise<HashAnswer> =>
+  const ask = (order: HashOrder, handOver: ArrayBuffer[]): Promise<HashAnswer> =>
     new Promise((resolve, reject) => {
       waiting.push({ resolve, reject });
-      thread.postMessage(order);
+      thread.postMessage(order, handOver);
     });
   return {
     async update(block, length) {
-      await ask({ kind: 'update', stream, memory: block.memory, length });
+      const memory = block.buffer as ArrayBuffer;
+      const answer = await ask({ kind: 'update', stream, memory, length }, [memory]);
+      return answer.kind === 'hashed' ? Buffer.from(answer.memory) : Buffer.allocUnsafeSlow(BLOCK_BYTES);
     },
     async digest() {
-      const { hex } = await ask({ kind: 'digest', stream });
+      const answer = await ask({ kind: 'digest', stream }, []);
       streams.delete(stream);
-      if (hex === undefined) throw new Error('the hash thread gave no digest');
-      return hex;
+      if (answer.kind !== 'digest') throw new Error('the hash thread gave no digest');
+      return answer.hex;
     },
     abandon() {
       streams.delete(stream);
@@ -104,12 +96,7 @@ function startWorker(): Worker {
     env: {},
     resourceLimits: { maxOldGenerationSizeMb: 32 },
   });
-  thread.on('message', ({ stream, hex }: HashAnswer) =>
-    streams
-      .get(stream)
-      ?.shift()
-      ?.resolve({ stream, ...(hex === undefined ? {} : { hex }) }),
-  );
+  thread.on('message', (answer: HashAnswer) => streams.get(answer.stream)?.shift()?.resolve(answer));
   const failed = (error: Error): void => {
     if (worker !== thread) return;
     worker = undefined;

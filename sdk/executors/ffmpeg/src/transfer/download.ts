@@ -14,7 +14,7 @@ import { dirname, join } from 'node:path';
 import { Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { BlockPool } from './block-pool.js';
-import { BLOCK_BYTES, type Block, type ContentHash, createContentHash } from './content-hash.js';
+import { BLOCK_BYTES, type ContentHash, createContentHash } from './content-hash.js';
 import { refusal, systemClock, type TransferClock, withTries } from './exchange.js';
 import { asTransferError, redactUrl, TransferError } from './transfer-error.js';
 import { parseObjectUrl, type Transport } from './transport.js';
@@ -118,11 +118,12 @@ function checkSize(bytes: number, maxBytes: number, room: number): void {
     throw new TransferError('disk_full', `the session's disk quota has only ${Math.max(0, room)} bytes left`);
 }
 
-/** Collects what it gets into blocks; each goes to the disk and to the hash at the same time. */
+/** Collects what it gets into blocks; each goes to the disk, then to the hash, and comes back to be filled again. */
 class BlockSink extends Writable {
   readonly #pool = new BlockPool();
-  readonly #inFlight = new Set<Promise<void>>();
-  #block: Block | undefined;
+  readonly #hashing = new Set<Promise<void>>();
+  #order: Promise<unknown> = Promise.resolve();
+  #block: Buffer | undefined;
   #filled = 0;
   /** Bytes taken in so far. */
   bytes = 0;
@@ -147,7 +148,7 @@ class BlockSink extends Writable {
 
   override _final(done: (error?: Error | null) => void): void {
     this.#flush();
-    Promise.all(this.#inFlight).then(() => done(), done);
+    this.#order.then(() => Promise.all(this.#hashing)).then(() => done(), done);
   }
 
   #fill(chunk: Buffer, from: number, done: (error?: Error | null) => void): void {
@@ -161,7 +162,7 @@ class BlockSink extends Writable {
         });
         return;
       }
-      const copied = chunk.copy(this.#block.buffer, this.#filled, at);
+      const copied = chunk.copy(this.#block, this.#filled, at);
       at += copied;
       this.#filled += copied;
       this.bytes += copied;
@@ -174,21 +175,23 @@ class BlockSink extends Writable {
     const block = this.#block;
     if (block === undefined || this.#filled === 0) return;
     const length = this.#filled;
-    const work = Promise.all([this.#store(block, length, this.bytes - length), this.hash.update(block, length)]).then(
-      () => {
-        this.#inFlight.delete(work);
-        this.#pool.give(block);
-      },
-    );
-    work.catch((error: Error) => this.destroy(error));
-    this.#inFlight.add(work);
+    const stored = this.#store(block, length, this.bytes - length);
+    // Blocks may reach the disk in any order, the hash takes them in theirs.
+    this.#order = Promise.all([this.#order, stored]).then(() => {
+      const hashed = this.hash.update(block, length).then((free) => {
+        this.#hashing.delete(hashed);
+        this.#pool.give(free);
+      });
+      hashed.catch((error: Error) => this.destroy(error));
+      this.#hashing.add(hashed);
+    });
+    this.#order.catch((error: Error) => this.destroy(error));
     this.#block = undefined;
     this.#filled = 0;
   }
 
-  async #store(block: Block, length: number, position: number): Promise<void> {
+  async #store(block: Buffer, length: number, position: number): Promise<void> {
     // A short write happens when the disk is nearly full: the rest either goes in or says ENOSPC.
-    for (let at = 0; at < length; )
-      at += (await this.file.write(block.buffer, at, length - at, position + at)).bytesWritten;
+    for (let at = 0; at < length; ) at += (await this.file.write(block, at, length - at, position + at)).bytesWritten;
   }
 }

@@ -14,13 +14,13 @@ parentPort?.on('message', (order: HashOrder) => {
         hashes.set(order.stream, hash);
       }
       hash.update(new Uint8Array(order.memory, 0, order.length));
-      answer({ stream: order.stream });
+      answer({ kind: 'hashed', stream: order.stream, memory: order.memory }, [order.memory]);
       return;
     }
     case 'digest': {
       const hash = hashes.get(order.stream) ?? createHash('sha256');
       hashes.delete(order.stream);
-      answer({ stream: order.stream, hex: hash.digest('hex') });
+      answer({ kind: 'digest', stream: order.stream, hex: hash.digest('hex') }, []);
       return;
     }
     case 'abandon':
@@ -29,6 +29,6 @@ parentPort?.on('message', (order: HashOrder) => {
   }
 });
 
-function answer(message: HashAnswer): void {
-  parentPort?.postMessage(message);
+function answer(message: HashAnswer, handOver: ArrayBuffer[]): void {
+  parentPort?.postMessage(message, handOver);
 }

@@ -54,6 +54,9 @@ export function createTransport(options: { variables?: ProxyVariables; caFile?: 
       const start = url.protocol === 'http:' ? http.request : https.request;
       // The agent of a proxy takes the options of the TLS handshake from the request.
       const request = start(url, { ...more, agent, ...(url.protocol === 'https:' ? trust : {}) });
+      request.on('proxyConnect', ({ statusCode }: { statusCode: number }) => {
+        if (statusCode !== 200) request.destroy(proxyRefusal(statusCode));
+      });
       request.setTimeout(IDLE_TIMEOUT_MS, () => {
         request.destroy(Object.assign(new Error('no byte moved for too long'), { code: 'ETIMEDOUT' }));
       });
@@ -65,6 +68,19 @@ export function createTransport(options: { variables?: ProxyVariables; caFile?: 
       for (const agent of proxied.values()) agent.destroy();
     },
   };
+}
+
+function proxyRefusal(status: number): TransferError {
+  const why = status === 407 ? 'it wants a user name and password' : 'see its log';
+  return new TransferError(
+    'failed',
+    `the proxy refused the connection (${status}): ${why}; check HTTPS_PROXY and NO_PROXY`,
+    {
+      again: status >= 500,
+      retryable: true,
+      detail: 'proxy',
+    },
+  );
 }
 
 /**

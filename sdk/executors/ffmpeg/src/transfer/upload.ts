@@ -9,7 +9,7 @@ import { type BigIntStats, constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import type { ClientRequest, IncomingMessage } from 'node:http';
 import { BlockPool } from './block-pool.js';
-import { BLOCK_BYTES, type Block, type ContentHash, createContentHash } from './content-hash.js';
+import { BLOCK_BYTES, type ContentHash, createContentHash } from './content-hash.js';
 import type { TransferResult } from './download.js';
 import { refusal, systemClock, type TransferClock, withTries } from './exchange.js';
 import { asTransferError, TransferError } from './transfer-error.js';
@@ -109,14 +109,17 @@ async function writeBody(
     };
   });
   halted.catch(() => undefined);
+  let allSent = false;
   sent.on('error', halt);
-  sent.once('response', () => halt(Object.assign(new Error('answered early'), { code: 'EARLY' })));
+  sent.once('response', () => {
+    if (!allSent) halt(Object.assign(new Error('answered early'), { code: 'EARLY' }));
+  });
 
   const fill = async (at: number): Promise<Piece> => {
     const block = await Promise.race([pool.take(), halted]);
     const length = Math.min(BLOCK_BYTES, size - at);
     for (let have = 0; have < length; ) {
-      const { bytesRead } = await file.read(block.buffer, have, length - have, at + have);
+      const { bytesRead } = await file.read(block, have, length - have, at + have);
       if (bytesRead === 0) throw changed('became shorter');
       have += bytesRead;
     }
@@ -124,30 +127,31 @@ async function writeBody(
   };
   // The next piece is read while the socket and the hash take the one before; a block comes back when both are through with it.
   let done = 0;
+  let hashing: Promise<void> | undefined;
   let next = size > 0 ? fill(0) : undefined;
   while (next !== undefined) {
     const { block, length } = await next;
     done += length;
     next = done < size ? fill(done) : undefined;
     next?.catch(() => undefined);
-    const hashed = hash.update(block, length);
-    hashed.catch(halt);
     onBytes(done);
-    if (next === undefined) {
-      await assertUnchanged(file, before);
-      sent.removeListener('error', halt);
-      sent.removeAllListeners('drain');
-    }
+    if (next === undefined) await assertUnchanged(file, before);
     if (stopped) throw stopped;
-    const taken = new Promise<void>((resolve) => sent.write(block.buffer.subarray(0, length), () => resolve()));
-    void Promise.all([taken, hashed]).then(() => pool.give(block));
+    allSent = next === undefined;
+    const taken = new Promise<void>((resolve) => sent.write(block.subarray(0, length), () => resolve()));
+    // In order: the socket takes pieces one after the other.
+    hashing = taken.then(() => hash.update(block, length)).then((free) => pool.give(free));
+    hashing.catch(halt);
   }
   if (size === 0) await assertUnchanged(file, before);
+  allSent = true;
   sent.end();
+  // A request that never got a socket never calls back: its error ends the wait.
+  await Promise.race([hashing, halted]);
 }
 
 interface Piece {
-  block: Block;
+  block: Buffer;
   length: number;
 }
 
