@@ -86,12 +86,7 @@ export function readEnvelopeText(text: string, limits: JsonLimits = JSON_LIMITS)
     scanner.begin(text, limits);
     const from = scanner.blank(0);
     const isObject = text.charCodeAt(from) === 123;
-    const end = isObject
-      ? scanner.object(from, (key, start, stop) => {
-          names.push(key);
-          bounds.push(start, stop);
-        })
-      : scanner.value(from, 1);
+    const end = isObject ? scanner.object(from, names, bounds) : scanner.value(from, 1);
     const rest = scanner.blank(end);
     if (rest !== text.length) return refused('malformed_json', 'trailing_data');
     if (!isObject) return refused('invalid_frame', 'not_an_object');

@@ -38,50 +38,61 @@ export class MalformedJson extends Error {
 const LINEAR_KEYS = 12;
 const QUOTE = 34;
 const BACKSLASH = 92;
+/** From this length on a string is left to the engine's own reader, which is faster per character but dearer per call. */
+const LONG_STRING = 48;
+const IN_ARRAY = -1;
 
-/** A reusable scanner; one instance serves one text at a time. */
+/** A stack of integers in one piece of memory. */
+function grown(stack: Int32Array<ArrayBuffer>): Int32Array<ArrayBuffer> {
+  const larger = new Int32Array(stack.length * 2);
+  larger.set(stack);
+  return larger;
+}
+
+/** A reusable scanner; one instance serves one text at a time. Fields are private to TypeScript only: `#` costs on this path. */
 export class JsonScanner {
   /** The first limit that was exceeded, or undefined. */
   excess: ExcessReason | undefined;
-  #text = '';
-  #limits: JsonLimits;
-  #values = 0;
-  // One entry per open container: -1 for an array, else the index of the object's first key in the key stacks.
-  readonly #open: number[] = [];
-  readonly #sets: (Set<string> | undefined)[] = [];
+  private text = '';
+  private limits: JsonLimits;
+  private values = 0;
+  private nextBackslash = -1;
+  // One entry per open container: IN_ARRAY, or the index of the object's first key in the key stacks.
+  private open = new Int32Array(64);
+  private depth = 0;
+  /** Objects with many keys have a set of them; undefined where there is none. */
+  private readonly sets: (Set<string> | undefined)[] = [];
   // The keys of all open objects, as a stack: hash, start and end (without quotes).
-  #hashes: number[] = [];
-  #starts: number[] = [];
-  #ends: number[] = [];
-  #keyHash = 0;
-  #keyEscaped = false;
+  private hashes = new Int32Array(64);
+  private starts = new Int32Array(64);
+  private ends = new Int32Array(64);
+  private keys = 0;
+  private keyEscaped = false;
 
   constructor(limits: JsonLimits) {
-    this.#limits = limits;
+    this.limits = limits;
   }
 
   /** Begins a new text; forgets everything of the last one. */
-  begin(text: string, limits: JsonLimits = this.#limits): void {
-    this.#text = text;
-    this.#limits = limits;
-    this.#values = 0;
+  begin(text: string, limits: JsonLimits = this.limits): void {
+    this.text = text;
+    this.limits = limits;
+    this.values = 0;
     this.excess = undefined;
-    this.#open.length = 0;
-    this.#sets.length = 0;
-    this.#hashes.length = 0;
-    this.#starts.length = 0;
-    this.#ends.length = 0;
+    this.depth = 0;
+    this.keys = 0;
+    this.nextBackslash = -2;
   }
 
   /** Lets go of the last text, so that it can be collected. */
   end(): void {
-    this.#text = '';
-    this.#sets.length = 0;
+    this.text = '';
+    this.sets.length = 0;
   }
 
   /** Skips blanks from `i` on and answers the first other index. */
   blank(i: number): number {
-    const text = this.#text;
+    const { text } = this;
     for (;;) {
       const c = text.charCodeAt(i);
       if (c === 32 || c === 10 || c === 13 || c === 9) i += 1;
@@ -90,197 +101,231 @@ export class JsonScanner {
   }
 
   /**
-   * Scans the object that begins at `i` (its brace), calling `member` with each key's bounds (without quotes) and its value's
-   * bounds. The object is level 1. Answers the index after the closing brace.
+   * Scans the object that begins at `i` (its brace), noting each member's key in `names`, and where its value begins and ends in
+   * `bounds`. The object is level 1. Answers the index after the closing brace.
    */
-  object(i: number, member: (key: string, start: number, end: number) => void): number {
-    const text = this.#text;
-    this.#values = 1;
-    this.#open.push(0);
-    this.#sets.push(undefined);
+  object(i: number, names: string[], bounds: number[]): number {
+    const { text } = this;
+    this.values = 1;
+    this.push(0);
     i = this.blank(i + 1);
     if (text.charCodeAt(i) === 125) {
-      this.#pop();
+      this.depth -= 1;
       return i + 1;
     }
     for (;;) {
       const keyStart = i + 1;
-      const keyEnd = this.#key(i);
-      i = this.blank(keyEnd + 1);
-      if (text.charCodeAt(i) !== 58) this.#unexpected(i);
-      const start = this.blank(i + 1);
-      const escaped = this.#keyEscaped;
+      const keyEnd = this.key(i);
+      names.push(this.keyEscaped ? this.decode(keyStart, keyEnd) : text.slice(keyStart, keyEnd));
+      const start = this.colon(keyEnd + 1);
       const end = this.value(start, 2);
-      member(escaped ? this.#decode(keyStart, keyEnd) : text.slice(keyStart, keyEnd), start, end);
+      bounds.push(start, end);
       i = this.blank(end);
       const c = text.charCodeAt(i);
       if (c === 44) i = this.blank(i + 1);
       else if (c === 125) {
-        this.#pop();
+        this.depth -= 1;
         return i + 1;
-      } else this.#unexpected(i);
+      } else this.unexpected(i);
     }
   }
 
   /** Scans the value that begins at `i`, itself at nesting level `level`; answers the index after it. */
   value(i: number, level: number): number {
-    const text = this.#text;
-    const { maxDepth, maxValues } = this.#limits;
-    const floor = this.#open.length;
-    const base = level - floor;
+    const { text } = this;
+    const { maxDepth, maxValues } = this.limits;
+    const floor = this.depth;
+    const deepest = maxDepth - level + floor;
     for (;;) {
       // A value begins at i.
-      this.#values += 1;
-      if (this.#values > maxValues) this.#exceed('too_many_values');
-      if (this.#open.length + base > maxDepth) this.#exceed('too_deep');
+      this.values += 1;
+      if (this.values > maxValues) this.exceed('too_many_values');
+      if (this.depth > deepest) this.exceed('too_deep');
       const c = text.charCodeAt(i);
-      if (c === QUOTE) i = this.#string(i + 1) + 1;
+      if (c === QUOTE) i = this.string(i + 1) + 1;
       else if (c === 123) {
         i = this.blank(i + 1);
         if (text.charCodeAt(i) !== 125) {
-          this.#open.push(this.#hashes.length);
-          this.#sets.push(undefined);
-          i = this.#colon(this.#key(i) + 1);
+          this.push(this.keys);
+          i = this.colon(this.key(i) + 1);
           continue;
         }
         i += 1;
       } else if (c === 91) {
         i = this.blank(i + 1);
         if (text.charCodeAt(i) !== 93) {
-          this.#open.push(-1);
-          this.#sets.push(undefined);
+          this.push(IN_ARRAY);
           continue;
         }
         i += 1;
-      } else if (c === 45 || (c >= 48 && c <= 57)) i = this.#number(i);
-      else if (c === 116) i = this.#word(i, 'true');
-      else if (c === 102) i = this.#word(i, 'false');
-      else if (c === 110) i = this.#word(i, 'null');
-      else this.#unexpected(i);
+      } else if (c === 45 || (c >= 48 && c <= 57)) i = this.number(i);
+      else if (c === 116) i = this.word(i, 'true');
+      else if (c === 102) i = this.word(i, 'false');
+      else if (c === 110) i = this.word(i, 'null');
+      else this.unexpected(i);
 
       // A value has ended before i: close containers, or go to the next member.
       for (;;) {
-        const depth = this.#open.length;
-        if (depth === floor) return i;
-        i = this.blank(i);
-        const next = text.charCodeAt(i);
-        const inArray = this.#open[depth - 1] === -1;
+        if (this.depth === floor) return i;
+        let next = text.charCodeAt(i);
+        if (next <= 32) {
+          i = this.blank(i);
+          next = text.charCodeAt(i);
+        }
+        const first = this.open[this.depth - 1] ?? IN_ARRAY;
         if (next === 44) {
-          i = this.blank(i + 1);
-          if (!inArray) i = this.#colon(this.#key(i) + 1);
+          i += 1;
+          if (text.charCodeAt(i) <= 32) i = this.blank(i);
+          if (first !== IN_ARRAY) i = this.colon(this.key(i) + 1);
           break;
         }
-        if (next !== (inArray ? 93 : 125)) this.#unexpected(i);
-        this.#pop();
+        if (next !== (first === IN_ARRAY ? 93 : 125)) this.unexpected(i);
+        if (first !== IN_ARRAY) this.keys = first;
+        this.depth -= 1;
         i += 1;
       }
     }
   }
 
-  #pop(): void {
-    const first = this.#open.pop() ?? -1;
-    this.#sets.pop();
-    if (first < 0) return;
-    this.#hashes.length = first;
-    this.#starts.length = first;
-    this.#ends.length = first;
+  private push(first: number): void {
+    if (this.depth === this.open.length) this.open = grown(this.open);
+    this.open[this.depth] = first;
+    this.depth += 1;
+    if (this.sets.length >= this.depth) this.sets[this.depth - 1] = undefined;
   }
 
-  #colon(i: number): number {
-    i = this.blank(i);
-    if (this.#text.charCodeAt(i) !== 58) this.#unexpected(i);
-    return this.blank(i + 1);
+  private colon(i: number): number {
+    const { text } = this;
+    if (text.charCodeAt(i) !== 58) {
+      i = this.blank(i);
+      if (text.charCodeAt(i) !== 58) this.unexpected(i);
+    }
+    i += 1;
+    return text.charCodeAt(i) <= 32 ? this.blank(i) : i;
   }
 
   /** Scans the key whose quote is at `i`, refuses a second one of the same name, answers the index of its closing quote. */
-  #key(i: number): number {
-    const text = this.#text;
-    if (text.charCodeAt(i) !== QUOTE) this.#unexpected(i);
+  private key(i: number): number {
+    const { text } = this;
+    if (text.charCodeAt(i) !== QUOTE) this.unexpected(i);
     const start = i + 1;
     let hash = 0;
     let end = start;
-    const length = text.length;
-    for (; end < length; end += 1) {
-      const c = text.charCodeAt(end);
-      if (c === QUOTE || c === BACKSLASH || c < 32) break;
+    let c = text.charCodeAt(end);
+    while (c !== QUOTE && c !== BACKSLASH && c >= 32) {
       hash = (Math.imul(hash, 31) + c) | 0;
+      end += 1;
+      c = text.charCodeAt(end);
     }
-    this.#keyEscaped = false;
-    if (text.charCodeAt(end) !== QUOTE) {
-      end = this.#string(start);
-      this.#keyEscaped = true;
+    this.keyEscaped = false;
+    if (c !== QUOTE) {
+      end = this.string(start);
+      this.keyEscaped = true;
       hash = 0;
-      const decoded = this.#decode(start, end);
+      const decoded = this.decode(start, end);
       for (let at = 0; at < decoded.length; at += 1) hash = (Math.imul(hash, 31) + decoded.charCodeAt(at)) | 0;
     }
-    this.#keyHash = hash;
-    const { maxKeyBytes } = this.#limits;
-    if ((end - start) * 3 > maxKeyBytes && Buffer.byteLength(this.#decode(start, end)) > maxKeyBytes) {
-      this.#exceed('key_too_long');
+    const { maxKeyBytes } = this.limits;
+    if ((end - start) * 3 > maxKeyBytes && Buffer.byteLength(this.decode(start, end)) > maxKeyBytes) {
+      this.exceed('key_too_long');
     }
-    this.#remember(start, end);
+    this.remember(hash, start, end);
     return end;
   }
 
-  #remember(start: number, end: number): void {
-    const depth = this.#open.length - 1;
-    const first = this.#open[depth] ?? 0;
-    const hashes = this.#hashes;
-    const count = hashes.length - first;
-    let set = this.#sets[depth];
-    if (set === undefined && count < LINEAR_KEYS) {
-      const hash = this.#keyHash;
-      for (let at = first; at < hashes.length; at += 1) {
-        if (
-          hashes[at] === hash &&
-          this.#decode(this.#starts[at] ?? 0, this.#ends[at] ?? 0) === this.#decode(start, end)
-        ) {
+  private remember(hash: number, start: number, end: number): void {
+    const { hashes, keys, depth } = this;
+    const first = this.open[depth - 1] ?? 0;
+    if (keys - first < LINEAR_KEYS) {
+      for (let at = first; at < keys; at += 1) {
+        if (hashes[at] === hash && this.keyAt(at) === this.decode(start, end)) {
           throw new MalformedJson('duplicate_key', start);
         }
       }
-      hashes.push(hash);
-      this.#starts.push(start);
-      this.#ends.push(end);
+      if (keys === hashes.length) {
+        this.hashes = grown(hashes);
+        this.starts = grown(this.starts);
+        this.ends = grown(this.ends);
+      }
+      this.hashes[keys] = hash;
+      this.starts[keys] = start;
+      this.ends[keys] = end;
+      this.keys = keys + 1;
       return;
     }
+    let set = this.sets[depth - 1];
     if (set === undefined) {
       set = new Set();
-      for (let at = first; at < hashes.length; at += 1) {
-        set.add(this.#decode(this.#starts[at] ?? 0, this.#ends[at] ?? 0));
-      }
-      this.#sets[depth] = set;
+      for (let at = first; at < keys; at += 1) set.add(this.keyAt(at));
+      while (this.sets.length < depth) this.sets.push(undefined);
+      this.sets[depth - 1] = set;
     }
-    const size = set.size;
-    if (set.add(this.#decode(start, end)).size === size) throw new MalformedJson('duplicate_key', start);
+    const { size } = set;
+    if (set.add(this.decode(start, end)).size === size) throw new MalformedJson('duplicate_key', start);
+  }
+
+  private keyAt(at: number): string {
+    return this.decode(this.starts[at] ?? 0, this.ends[at] ?? 0);
   }
 
   /** The string between two quotes, escapes resolved. */
-  #decode(start: number, end: number): string {
-    const piece = this.#text.slice(start, end);
+  private decode(start: number, end: number): string {
+    const piece = this.text.slice(start, end);
     return piece.includes('\\') ? (JSON.parse(`"${piece}"`) as string) : piece;
   }
 
   /** Scans a string's content from `i` on; answers the index of its closing quote. */
-  #string(i: number): number {
-    const text = this.#text;
-    const length = text.length;
+  private string(i: number): number {
+    const { text } = this;
+    const stop = i + LONG_STRING;
+    for (; i < stop; i += 1) {
+      const c = text.charCodeAt(i);
+      if (c === QUOTE) return i;
+      if (c === BACKSLASH) i = this.escape(i);
+      else if (!(c >= 32)) this.control(i);
+    }
+    return this.longString(i);
+  }
+
+  /** The same for what follows a long beginning: where there is no backslash, the engine judges the rest at once. */
+  private longString(i: number): number {
+    const { text } = this;
+    for (;;) {
+      const quote = text.indexOf('"', i);
+      if (quote < 0) return this.plainString(i);
+      if (this.nextBackslash !== -1 && this.nextBackslash < i) this.nextBackslash = text.indexOf('\\', i);
+      const backslash = this.nextBackslash;
+      const end = backslash === -1 || backslash > quote ? quote : backslash;
+      if (end - i < LONG_STRING || !isPlain(text, i, end)) return this.plainString(i);
+      if (end === quote) return quote;
+      i = this.escape(end) + 1;
+    }
+  }
+
+  private plainString(i: number): number {
+    const { text } = this;
+    const { length } = text;
     for (; i < length; i += 1) {
       const c = text.charCodeAt(i);
       if (c === QUOTE) return i;
-      if (c === BACKSLASH) i = this.#escape(i);
-      else if (c < 32) throw new MalformedJson('control_character', i);
+      if (c === BACKSLASH) i = this.escape(i);
+      else if (c < 32) this.control(i);
     }
     throw new MalformedJson('unexpected_end', length);
   }
 
+  private control(i: number): never {
+    throw new MalformedJson(i >= this.text.length ? 'unexpected_end' : 'control_character', i);
+  }
+
   /** Scans the escape whose backslash is at `i`; answers the index of its last character. */
-  #escape(i: number): number {
-    const text = this.#text;
+  private escape(i: number): number {
+    const text = this.text;
     const c = text.charCodeAt(i + 1);
     if (c === 117) {
-      const unit = this.#hex4(i + 2);
+      const unit = this.hex4(i + 2);
       if (unit < 0xd800 || unit > 0xdfff) return i + 5;
-      const low = unit < 0xdc00 && text.startsWith('\\u', i + 6) ? this.#hex4(i + 8) : 0;
+      const low = unit < 0xdc00 && text.startsWith('\\u', i + 6) ? this.hex4(i + 8) : 0;
       if (low < 0xdc00 || low > 0xdfff) throw new MalformedJson('lone_surrogate', i);
       return i + 11;
     }
@@ -289,21 +334,21 @@ export class JsonScanner {
     throw new MalformedJson(i + 1 >= text.length ? 'unexpected_end' : 'bad_escape', i);
   }
 
-  #hex4(i: number): number {
+  private hex4(i: number): number {
     let unit = 0;
     for (let at = i; at < i + 4; at += 1) {
-      const c = this.#text.charCodeAt(at);
+      const c = this.text.charCodeAt(at);
       let digit = -1;
       if (c >= 48 && c <= 57) digit = c - 48;
       else if ((c >= 65 && c <= 70) || (c >= 97 && c <= 102)) digit = (c | 32) - 87;
-      if (digit < 0) throw new MalformedJson(at >= this.#text.length ? 'unexpected_end' : 'bad_escape', at);
+      if (digit < 0) throw new MalformedJson(at >= this.text.length ? 'unexpected_end' : 'bad_escape', at);
       unit = unit * 16 + digit;
     }
     return unit;
   }
 
-  #digits(i: number): number {
-    const text = this.#text;
+  private digits(i: number): number {
+    const text = this.text;
     const start = i;
     for (;;) {
       const c = text.charCodeAt(i);
@@ -314,43 +359,54 @@ export class JsonScanner {
     return i;
   }
 
-  #number(i: number): number {
-    const text = this.#text;
+  private number(i: number): number {
+    const text = this.text;
     const start = i;
     if (text.charCodeAt(i) === 45) i += 1;
     if (text.charCodeAt(i) === 48) {
       i += 1;
       const c = text.charCodeAt(i);
       if (c >= 48 && c <= 57) throw new MalformedJson('bad_number', i);
-    } else i = this.#digits(i);
-    if (i - start > this.#limits.maxIntegerDigits) this.#exceed('number_out_of_range');
+    } else i = this.digits(i);
+    if (i - start > this.limits.maxIntegerDigits) this.exceed('number_out_of_range');
     let real = false;
     if (text.charCodeAt(i) === 46) {
       real = true;
-      i = this.#digits(i + 1);
+      i = this.digits(i + 1);
     }
     const e = text.charCodeAt(i);
     if (e === 101 || e === 69) {
       const sign = text.charCodeAt(i + 1);
-      i = this.#digits(sign === 43 || sign === 45 ? i + 2 : i + 1);
-      if (!Number.isFinite(Number(text.slice(start, i)))) this.#exceed('number_out_of_range');
+      i = this.digits(sign === 43 || sign === 45 ? i + 2 : i + 1);
+      if (!Number.isFinite(Number(text.slice(start, i)))) this.exceed('number_out_of_range');
     } else if (real && i - start > 300 && !Number.isFinite(Number(text.slice(start, i)))) {
-      this.#exceed('number_out_of_range');
+      this.exceed('number_out_of_range');
     }
     return i;
   }
 
-  #word(i: number, word: string): number {
-    if (!this.#text.startsWith(word, i)) this.#unexpected(i);
+  private word(i: number, word: string): number {
+    if (!this.text.startsWith(word, i)) this.unexpected(i);
     return i + word.length;
   }
 
-  #exceed(reason: ExcessReason): void {
+  private exceed(reason: ExcessReason): void {
     if (this.excess === undefined) this.excess = reason;
   }
 
-  #unexpected(i: number): never {
-    throw new MalformedJson(i >= this.#text.length ? 'unexpected_end' : 'unexpected_character', i);
+  private unexpected(i: number): never {
+    throw new MalformedJson(i >= this.text.length ? 'unexpected_end' : 'unexpected_character', i);
+  }
+}
+
+/** Whether a stretch without quotes and backslashes is free of control characters, judged by the engine's own reader. */
+function isPlain(text: string, from: number, to: number): boolean {
+  try {
+    JSON.parse(`"${text.slice(from, to)}"`);
+    return true;
+  } catch {
+    // The slow way finds out where exactly.
+    return false;
   }
 }
 
