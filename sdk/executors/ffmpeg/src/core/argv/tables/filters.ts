@@ -1222,6 +1222,7 @@ export const FILTERS: Readonly<Record<string, readonly (readonly [number, string
   ],
   lagfun: [[1, 'decay:float planes:flags']],
   latency: [[1, '']],
+  lcevc: [[4, '']],
   lenscorrection: [
     [0, 'cx:double cy:double k1:double k2:double'],
     [1, 'cx:double cy:double k1:double k2:double i:int fc:color'],
@@ -1252,6 +1253,10 @@ export const FILTERS: Readonly<Record<string, readonly (readonly [number, string
       'log_path:string log_fmt:string pool:string n_threads:int n_subsample:int model:string feature:string | eof_action:int shortest:boolean repeatlast:boolean ts_sync_mode:int',
     ],
     [3, null],
+    [
+      4,
+      'log_path:string log_fmt:string pool:string n_threads:int n_subsample:int model:string feature:string | eof_action:int shortest:boolean repeatlast:boolean ts_sync_mode:int',
+    ],
   ],
   life: [
     [
@@ -1959,6 +1964,7 @@ export const FILTERS: Readonly<Record<string, readonly (readonly [number, string
     [1, 'dnn_backend:int scale_factor:int model:string input:string output:string'],
     [3, null],
   ],
+  sr_amf: [[4, 'w:string h:string format:string sharpness:float keep-ratio:boolean fill:boolean algorithm:int']],
   ssim: [
     [0, 'stats_file:string f=:string | eof_action:int shortest:boolean repeatlast:boolean'],
     [2, 'stats_file:string f=:string | eof_action:int shortest:boolean repeatlast:boolean ts_sync_mode:int'],
@@ -2216,6 +2222,12 @@ export const FILTERS: Readonly<Record<string, readonly (readonly [number, string
     [0, 'volume:string precision:int eval:int replaygain:int replaygain_preamp:double replaygain_noclip:boolean'],
   ],
   volumedetect: [[0, '']],
+  vpp_amf: [
+    [
+      4,
+      'w:string h:string format:string scale_type:int color_profile:int in_color_range:int out_color_range:int in_primaries:int out_primaries:int in_trc:int out_trc:int force_original_aspect_ratio:int force_divisible_by:int reset_sar:boolean',
+    ],
+  ],
   vpp_qsv: [
     [
       1,
@@ -2227,6 +2239,7 @@ export const FILTERS: Readonly<Record<string, readonly (readonly [number, string
       'deinterlace:int denoise:int detail:int framerate:rational procamp:int hue:float saturation:float contrast:float brightness:float transpose:int cw:string ch:string cx:string cy:string w:string width=:string h:string height=:string format:string async_depth:int scale_mode:int rate:int out_range:int out_color_matrix:string out_color_primaries:string out_color_transfer:string tonemap:int',
     ],
   ],
+  vsrc_amf: [[4, 'monitor_index:int framerate:video_rate duplicate_output:boolean capture_mode:int']],
   vstack: [[0, 'inputs:int shortest:boolean']],
   vstack_qsv: [[3, 'inputs:int shortest:boolean width:int']],
   vstack_vaapi: [[3, 'inputs:int shortest:boolean width:int']],

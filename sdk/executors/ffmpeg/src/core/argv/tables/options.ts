@@ -124,6 +124,12 @@ export const OPTION_GROUPS: readonly OptionGroup[] = [
   { kind: 'decoder', owners: ['av1'], options: 'operating_point:int' },
   {
     kind: 'decoder',
+    owners: ['av1_amf', 'h264_amf', 'hevc_amf', 'vp9_amf'],
+    options:
+      'copy_output:int decoder_mode:int dpb_size:int lowlatency:int skip_transfer_sav:int smart_access_video:int surface_pool_size:int timestamp_mode:int',
+  },
+  {
+    kind: 'decoder',
     owners: [
       'av1_cuvid',
       'h264_cuvid',
@@ -183,6 +189,17 @@ export const OPTION_GROUPS: readonly OptionGroup[] = [
     options: 'async_depth:int gpu_copy:int load_plugin:int load_plugins:string',
   },
   { kind: 'decoder', owners: ['jpeg2000', 'photocd'], options: 'lowres:int' },
+  {
+    kind: 'decoder',
+    owners: ['libaribb24'],
+    options: 'aribb24-base-path:string aribb24-skip-ruby-text:boolean default_profile:int',
+  },
+  {
+    kind: 'decoder',
+    owners: ['libaribcaption'],
+    options:
+      'ass_single_rect:boolean canvas_size:image_size caption_encoding:int font:string force_outline_text:boolean ignore_background:boolean ignore_ruby:boolean outline_width:float replace_drcs:boolean replace_msz_ascii:boolean replace_msz_glyph:boolean replace_msz_japanese:boolean sub_type:int',
+  },
   {
     kind: 'decoder',
     owners: ['libdav1d'],
@@ -284,6 +301,7 @@ export const OPTION_GROUPS: readonly OptionGroup[] = [
   { kind: 'demuxer', owners: ['aqtitle', 'microdvd'], options: 'subfps:rational' },
   { kind: 'demuxer', owners: ['asf'], options: 'export_xmp:boolean no_resync_search:boolean' },
   { kind: 'demuxer', owners: ['avi'], options: 'use_odml:boolean' },
+  { kind: 'demuxer', owners: ['avisynth'], options: 'avisynth_flags:flags' },
   {
     kind: 'demuxer',
     owners: [
@@ -528,9 +546,15 @@ export const OPTION_GROUPS: readonly OptionGroup[] = [
   { kind: 'encoder', owners: ['apng', 'png'], options: 'dpi:int dpm:int pred:int' },
   {
     kind: 'encoder',
+    owners: ['av1_amf'],
+    options:
+      'align:int aq_mode:int async_depth:int bf:int bitdepth:int enforce_hrd:boolean filler_data:boolean forced_idr:boolean header_insertion_mode:int high_motion_quality_boost_enable:boolean latency:int level:int max_b_frames:int max_qp_b:int max_qp_i:int max_qp_p:int min_qp_b:int min_qp_i:int min_qp_p:int pa_activity_type:int pa_adaptive_mini_gop:boolean pa_caq_strength:int pa_frame_sad_enable:boolean pa_high_motion_quality_boost_mode:int pa_initial_qp_after_scene_change:int pa_lookahead_buffer_depth:int pa_ltr_enable:boolean pa_max_qp_before_force_skip:int pa_paq_mode:int pa_scene_change_detection_enable:boolean pa_scene_change_detection_sensitivity:int pa_static_scene_detection_enable:boolean pa_static_scene_detection_sensitivity:int pa_taq_mode:int preanalysis:boolean preencode:boolean preset:int profile:int qp_b:int qp_i:int qp_p:int quality:int qvbr_quality_level:int rc:int skip_frame:boolean smart_access_video:boolean usage:int',
+  },
+  {
+    kind: 'encoder',
     owners: ['av1_nvenc'],
     options:
-      'a53cc:boolean aq-strength:int b_adapt:boolean b_ref_mode:int cbr_padding:boolean cq:float delay:int dpb_size:int extra_sei:boolean forced-idr:boolean gpu:int highbitdepth:boolean init_qpB:int init_qpI:int init_qpP:int intra-refresh:boolean ldkfs:int level:int multipass:int no-scenecut:boolean nonref_p:boolean preset:int qmax:int qmin:int qp:int qp_cb_offset:int qp_cr_offset:int rc-lookahead:int rc:int rgb_mode:int s12m_tc:boolean spatial-aq:boolean split_encode_mode:int strict_gop:boolean surfaces:int temporal-aq:boolean tier:int tile-columns:int tile-rows:int timing-info:boolean tune:int weighted_pred:boolean zerolatency:boolean',
+      'a53cc:boolean aq-strength:int b_adapt:boolean b_ref_mode:int cbr_padding:boolean cq:float delay:int dpb_size:int extra_sei:boolean forced-idr:boolean gpu:int highbitdepth:boolean init_qpB:int init_qpI:int init_qpP:int intra-refresh:boolean ldkfs:int level:int lookahead_level:int multipass:int no-scenecut:boolean nonref_p:boolean preset:int qmax:int qmin:int qp:int qp_cb_offset:int qp_cr_offset:int rc-lookahead:int rc:int rgb_mode:int s12m_tc:boolean spatial-aq:boolean split_encode_mode:int strict_gop:boolean surfaces:int temporal-aq:boolean tf_level:int tier:int tile-columns:int tile-rows:int timing-info:boolean tune:int weighted_pred:boolean zerolatency:boolean',
   },
   {
     kind: 'encoder',
@@ -616,9 +640,15 @@ export const OPTION_GROUPS: readonly OptionGroup[] = [
   },
   {
     kind: 'encoder',
+    owners: ['h264_amf'],
+    options:
+      'async_depth:int aud:boolean bf:int bf_delta_qp:int bf_ref:boolean bf_ref_delta_qp:int coder:int enforce_hrd:boolean filler_data:boolean forced_idr:boolean frame_skipping:boolean header_spacing:int high_motion_quality_boost_enable:boolean intra_refresh_mb:int latency:boolean level:int max_au_size:int max_b_frames:int me_half_pel:boolean me_quarter_pel:boolean pa_activity_type:int pa_adaptive_mini_gop:boolean pa_caq_strength:int pa_frame_sad_enable:boolean pa_high_motion_quality_boost_mode:int pa_initial_qp_after_scene_change:int pa_lookahead_buffer_depth:int pa_ltr_enable:boolean pa_max_qp_before_force_skip:int pa_paq_mode:int pa_scene_change_detection_enable:boolean pa_scene_change_detection_sensitivity:int pa_static_scene_detection_enable:boolean pa_static_scene_detection_sensitivity:int pa_taq_mode:int preanalysis:boolean preencode:boolean preset:int profile:int qp_b:int qp_i:int qp_p:int quality:int qvbr_quality_level:int rc:int smart_access_video:boolean usage:int vbaq:boolean',
+  },
+  {
+    kind: 'encoder',
     owners: ['h264_nvenc'],
     options:
-      '2pass:boolean a53cc:boolean aq-strength:int aud:boolean b_adapt:boolean b_ref_mode:int bluray-compat:boolean cbr:boolean cbr_padding:boolean coder:int constrained-encoding:boolean cq:float delay:int dpb_size:int extra_sei:boolean forced-idr:boolean gpu:int init_qpB:int init_qpI:int init_qpP:int intra-refresh:boolean ldkfs:int level:int max_slice_size:int multipass:int no-scenecut:boolean nonref_p:boolean preset:int profile:int qmax:int qmin:int qp:int qp_cb_offset:int qp_cr_offset:int rc-lookahead:int rc:int rgb_mode:int single-slice-intra-refresh:boolean spatial-aq:boolean spatial_aq:boolean strict_gop:boolean surfaces:int temporal-aq:boolean temporal_aq:boolean tune:int udu_sei:boolean weighted_pred:int zerolatency:boolean',
+      '2pass:boolean a53cc:boolean aq-strength:int aud:boolean b_adapt:boolean b_ref_mode:int bluray-compat:boolean cbr:boolean cbr_padding:boolean coder:int constrained-encoding:boolean cq:float delay:int dpb_size:int extra_sei:boolean forced-idr:boolean gpu:int highbitdepth:boolean init_qpB:int init_qpI:int init_qpP:int intra-refresh:boolean ldkfs:int level:int lookahead_level:int max_slice_size:int multipass:int no-scenecut:boolean nonref_p:boolean preset:int profile:int qmax:int qmin:int qp:int qp_cb_offset:int qp_cr_offset:int rc-lookahead:int rc:int rgb_mode:int s12m_tc:boolean single-slice-intra-refresh:boolean spatial-aq:boolean spatial_aq:boolean strict_gop:boolean surfaces:int temporal-aq:boolean temporal_aq:boolean tf_level:int tune:int udu_sei:boolean weighted_pred:int zerolatency:boolean',
   },
   {
     kind: 'encoder',
@@ -646,9 +676,15 @@ export const OPTION_GROUPS: readonly OptionGroup[] = [
   { kind: 'encoder', owners: ['hap'], options: 'chunks:int compressor:int format:int' },
   {
     kind: 'encoder',
+    owners: ['hevc_amf'],
+    options:
+      'async_depth:int aud:boolean bitdepth:int enforce_hrd:boolean filler_data:boolean forced_idr:boolean gops_per_idr:int header_insertion_mode:int high_motion_quality_boost_enable:boolean latency:boolean level:int max_au_size:int max_qp_i:int max_qp_p:int me_half_pel:boolean me_quarter_pel:boolean min_qp_i:int min_qp_p:int pa_activity_type:int pa_caq_strength:int pa_frame_sad_enable:boolean pa_high_motion_quality_boost_mode:int pa_initial_qp_after_scene_change:int pa_lookahead_buffer_depth:int pa_ltr_enable:boolean pa_max_qp_before_force_skip:int pa_paq_mode:int pa_scene_change_detection_enable:boolean pa_scene_change_detection_sensitivity:int pa_static_scene_detection_enable:boolean pa_static_scene_detection_sensitivity:int pa_taq_mode:int preanalysis:boolean preencode:boolean preset:int profile:int profile_tier:int qp_i:int qp_p:int quality:int qvbr_quality_level:int rc:int skip_frame:boolean smart_access_video:boolean usage:int vbaq:boolean',
+  },
+  {
+    kind: 'encoder',
     owners: ['hevc_nvenc'],
     options:
-      '2pass:boolean a53cc:boolean aq-strength:int aud:boolean b_adapt:boolean b_ref_mode:int bluray-compat:boolean cbr:boolean cbr_padding:boolean constrained-encoding:boolean cq:float delay:int dpb_size:int extra_sei:boolean forced-idr:boolean gpu:int init_qpB:int init_qpI:int init_qpP:int intra-refresh:boolean ldkfs:int level:int max_slice_size:int multipass:int no-scenecut:boolean nonref_p:boolean preset:int profile:int qmax:int qmin:int qp:int qp_cb_offset:int qp_cr_offset:int rc-lookahead:int rc:int rgb_mode:int s12m_tc:boolean single-slice-intra-refresh:boolean spatial-aq:boolean spatial_aq:boolean split_encode_mode:int strict_gop:boolean surfaces:int temporal-aq:boolean temporal_aq:boolean tier:int tune:int udu_sei:boolean weighted_pred:int zerolatency:boolean',
+      '2pass:boolean a53cc:boolean aq-strength:int aud:boolean b_adapt:boolean b_ref_mode:int bluray-compat:boolean cbr:boolean cbr_padding:boolean constrained-encoding:boolean cq:float delay:int dpb_size:int extra_sei:boolean forced-idr:boolean gpu:int highbitdepth:boolean init_qpB:int init_qpI:int init_qpP:int intra-refresh:boolean ldkfs:int level:int lookahead_level:int max_slice_size:int multipass:int no-scenecut:boolean nonref_p:boolean preset:int profile:int qmax:int qmin:int qp:int qp_cb_offset:int qp_cr_offset:int rc-lookahead:int rc:int rgb_mode:int s12m_tc:boolean single-slice-intra-refresh:boolean spatial-aq:boolean spatial_aq:boolean split_encode_mode:int strict_gop:boolean surfaces:int temporal-aq:boolean temporal_aq:boolean tf_level:int tier:int tune:int udu_sei:boolean unidir_b:boolean weighted_pred:int zerolatency:boolean',
   },
   {
     kind: 'encoder',
@@ -677,12 +713,19 @@ export const OPTION_GROUPS: readonly OptionGroup[] = [
   },
   { kind: 'encoder', owners: ['libcodec2'], options: 'mode:int' },
   { kind: 'encoder', owners: ['libjxl', 'libjxl_anim'], options: 'distance:float effort:int modular:int xyb:int' },
+  { kind: 'encoder', owners: ['libkvazaar'], options: 'kvazaar-params:string' },
   {
     kind: 'encoder',
     owners: ['libmp3lame'],
     options: 'abr:boolean copyright:boolean joint_stereo:boolean original:boolean reservoir:boolean',
   },
+  { kind: 'encoder', owners: ['liboapv'], options: 'oapv-params:dictionary preset:int qp:int' },
   { kind: 'encoder', owners: ['libopencore_amrnb', 'libvo_amrwbenc'], options: 'dtx:int' },
+  {
+    kind: 'encoder',
+    owners: ['libopenh264'],
+    options: 'allow_skip_frames:boolean coder:int loopfilter:int max_nal_size:int profile:int rc_mode:int',
+  },
   {
     kind: 'encoder',
     owners: ['libopenjpeg'],
@@ -728,6 +771,12 @@ export const OPTION_GROUPS: readonly OptionGroup[] = [
   },
   {
     kind: 'encoder',
+    owners: ['libvvenc'],
+    options:
+      'level:string passlogfile:string period:int preset:int qp:int qpa:boolean stats:string tier:int vvenc-params:dictionary',
+  },
+  {
+    kind: 'encoder',
     owners: ['libwebp', 'libwebp_anim'],
     options: 'cr_size:int cr_threshold:int lossless:int preset:int quality:float',
   },
@@ -742,6 +791,12 @@ export const OPTION_GROUPS: readonly OptionGroup[] = [
     owners: ['libx265'],
     options:
       'a53cc:boolean crf:float dolbyvision:boolean forced-idr:boolean preset:string profile:string qp:int tune:string udu_sei:boolean x265-params:dictionary/string x265-stats:string',
+  },
+  {
+    kind: 'encoder',
+    owners: ['libxavs2'],
+    options:
+      'initial_qp:int lcu_row_threads:int log_level:int max_qp:int min_qp:int qp:int speed_level:int xavs2-params:dictionary',
   },
   {
     kind: 'encoder',
