@@ -54,7 +54,7 @@ export async function serveLocked(
     clock: SYSTEM_CLOCK,
     log,
     onCommitFailed: (error) => {
-      if (isDamage(error)) throw error;
+      if (!isDiskTrouble(error)) throw error;
       const { code, message } = error as NodeJS.ErrnoException;
       const released = reserve.release();
       housekeeping.degrade(code === 'SQLITE_FULL' ? 'disk_full' : 'journal_error', message);
@@ -133,6 +133,11 @@ async function openWithSpace(
       if (waited !== null) return null;
     }
   }
+}
+
+/** What may pass by itself: no space, a file held by another process, a disk that fails. Everything else is a mistake and must not be repeated. */
+function isDiskTrouble(error: unknown): boolean {
+  return /^SQLITE_(FULL|IOERR|BUSY|LOCKED|READONLY|NOMEM|CANTOPEN)/.test((error as NodeJS.ErrnoException).code ?? '');
 }
 
 function isLackOfSpace(error: unknown): boolean {

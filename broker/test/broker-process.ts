@@ -13,7 +13,7 @@ export class BrokerHome {
   readonly directory = mkdtempSync(join(tmpdir(), 'rhb-'));
   readonly stateDir = join(this.directory, 'state');
   readonly socket = join(this.directory, 's.sock');
-  readonly #running = new Set<BrokerProcess>();
+  readonly running = new Set<BrokerProcess>();
 
   /** Starts a broker and waits until it is ready. */
   async start(
@@ -49,13 +49,13 @@ export class BrokerHome {
       env: { ...process.env, ...options.env },
     });
     const broker = new BrokerProcess(child);
-    this.#running.add(broker);
+    this.running.add(broker);
     return broker;
   }
 
   /** Kills what still runs and removes the directory. */
   async remove(): Promise<void> {
-    for (const broker of this.#running) await broker.kill();
+    for (const broker of this.running) await broker.kill();
     rmSync(this.directory, { recursive: true, force: true });
   }
 }

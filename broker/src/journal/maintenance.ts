@@ -46,7 +46,8 @@ export class Maintenance {
       .prepare('SELECT id FROM sessions WHERE closed_at < ? ORDER BY closed_at LIMIT ?')
       .pluck();
     this.#dropSessionPayloads = database.prepare(
-      `DELETE FROM payloads WHERE key IN (SELECT seq * 2 FROM jobs WHERE session_id = ?1 UNION ALL SELECT seq * 2 + 1 FROM jobs WHERE session_id = ?1)`,
+      `DELETE FROM payloads WHERE key IN
+       (SELECT seq * 2 + side FROM jobs, (SELECT 0 AS side UNION ALL SELECT 1) WHERE session_id = ?)`,
     );
     this.#dropSessionJobs = database.prepare('DELETE FROM jobs WHERE session_id = ?');
     this.#dropSession = database.prepare('DELETE FROM sessions WHERE id = ?');

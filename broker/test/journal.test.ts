@@ -1,0 +1,242 @@
+/** The journal by itself: what it keeps, forgets, survives. */
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import SQLite from 'better-sqlite3';
+import fc from 'fast-check';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { newSession } from '../src/core/index.js';
+import { Journal } from '../src/journal/journal.js';
+import { sameJson } from '../src/journal/json-equality.js';
+import { Maintenance } from '../src/journal/maintenance.js';
+import { isDamage, markDamaged, openJournal } from '../src/journal/opening.js';
+import { finishedJob, recordsOf } from './journal-rows.js';
+
+let directory: string;
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'rhj-'));
+});
+afterEach(() => {
+  rmSync(directory, { recursive: true, force: true });
+});
+
+const DAY = 86_400_000;
+const NOW = 1_767_225_600_000;
+
+function maintain(
+  journal: Journal,
+  retention: Partial<{ maxAgeMs: number; maxJobs: number; maxBytes: number }>,
+): number {
+  const maintenance = new Maintenance(journal.database, {
+    maxAgeMs: 7 * DAY,
+    maxJobs: 1_000_000,
+    maxBytes: 1e12,
+    ...retention,
+  });
+  while (maintenance.slice(NOW, () => performance.now()));
+  return journal.database.prepare('SELECT count(*) FROM jobs').pluck().get() as number;
+}
+
+test('large texts stand beside the row and come back byte for byte; a tombstone keeps only the id', () => {
+  const journal = new Journal(join(directory, 'j'), 'normal');
+  const args = `{"big":"${'ü'.repeat(3000)}","n":1.0}`;
+  const result = `[${'1180591620717411303424,'.repeat(500)}1e5]`;
+  const job = finishedJob(1, NOW, { args, argsBytes: args.length, result, resultBytes: result.length });
+  journal.commit(recordsOf([job]));
+  const found = journal.findJob(job.id);
+  if (found === null || found === 'expired') throw new Error('not found');
+  expect([found.args ?? journal.readArgs(found), found.result ?? journal.readResult(found)]).toEqual([args, result]);
+  journal.commit({ ...recordsOf([]), tombstones: [job.id] });
+  expect(journal.findJob(job.id)).toBe('expired');
+  expect(journal.database.prepare('SELECT count(*) FROM payloads').pluck().get()).toBe(0);
+  journal.close();
+});
+
+test('forgetting: by age, by number, by size, oldest first; never what is unfinished or belongs to an open session', () => {
+  const journal = new Journal(join(directory, 'j'), 'normal');
+  const jobs = Array.from({ length: 1000 }, (_, n) => finishedJob(n + 1, NOW - (1000 - n) * 60_000));
+  const session = newSession('s', 't', '{}', NOW - 30 * DAY);
+  const old = finishedJob(2001, NOW - 20 * DAY, { sessionId: 's' });
+  const unfinished = finishedJob(2002, NOW - 20 * DAY, { state: 'available', completedAt: null, result: null });
+  const ancient = finishedJob(2003, NOW - 20 * DAY);
+  journal.commit({ ...recordsOf([...jobs, old, unfinished, ancient]), sessions: [session] });
+  expect(maintain(journal, {})).toBe(1002);
+  expect(journal.findJob(ancient.id)).toBeNull();
+  expect(maintain(journal, { maxJobs: 301 })).toBe(302);
+  expect(journal.findJob((jobs[0] as { id: string }).id)).toBeNull();
+  expect(journal.findJob((jobs[999] as { id: string }).id)).not.toBeNull();
+  maintain(journal, { maxBytes: 65_536 });
+  expect(journal.findJob(old.id)).not.toBeNull();
+  expect(journal.findJob(unfinished.id)).not.toBeNull();
+  session.state = 'closed';
+  session.closedAt = NOW - 10 * DAY;
+  journal.commit({ ...recordsOf([]), sessions: [session] });
+  maintain(journal, {});
+  expect([journal.findJob(old.id), journal.findSession('s')]).toEqual([null, null]);
+  journal.close();
+});
+
+test('space that was freed goes back to the file system', () => {
+  const path = join(directory, 'j');
+  const journal = new Journal(path, 'normal');
+  const big = 'x'.repeat(20_000);
+  journal.commit(
+    recordsOf(
+      Array.from({ length: 1000 }, (_, n) => finishedJob(n + 1, NOW, { result: big, resultBytes: big.length })),
+    ),
+  );
+  new Maintenance(journal.database, { maxAgeMs: DAY, maxJobs: 1, maxBytes: 1 }).truncateWal();
+  const before = statSync(path).size;
+  maintain(journal, { maxJobs: 0 });
+  new Maintenance(journal.database, { maxAgeMs: DAY, maxJobs: 1, maxBytes: 1 }).truncateWal();
+  expect(statSync(path).size).toBeLessThan(before / 8);
+  journal.close();
+});
+
+test('writes wait while another process holds the file, and a reader does not keep the WAL from being reused later', () => {
+  const path = join(directory, 'j');
+  const journal = new Journal(path, 'normal');
+  const reader = new SQLite(path, { readonly: true });
+  reader.exec('BEGIN');
+  reader.prepare('SELECT count(*) FROM jobs').get();
+  for (let n = 0; n < 3000; n += 100) {
+    journal.commit(
+      recordsOf(
+        Array.from({ length: 100 }, (_, at) =>
+          finishedJob(n + at + 1, NOW, { result: 'x'.repeat(2000), resultBytes: 2000 }),
+        ),
+      ),
+    );
+  }
+  expect(statSync(`${path}-wal`).size).toBeGreaterThan(4_000_000);
+  reader.exec('COMMIT');
+  reader.close();
+  new Maintenance(journal.database, { maxAgeMs: DAY, maxJobs: 1, maxBytes: 1 }).truncateWal();
+  expect(statSync(`${path}-wal`).size).toBe(0);
+  journal.close();
+});
+
+test('a journal cut at any place opens, or is set aside; one that shows its damage later is set aside at the next start', () => {
+  const whole = join(directory, 'whole');
+  mkdirSync(whole);
+  const { journal } = openJournal(whole, 'normal', 'x');
+  const jobs = Array.from({ length: 400 }, (_, n) =>
+    finishedJob(n + 1, NOW, n % 7 === 0 ? { state: 'available', completedAt: null, result: null } : {}),
+  );
+  for (let n = 0; n < 400; n += 40) journal.commit(recordsOf(jobs.slice(n, n + 40)));
+  const files = ['broker.sqlite', 'broker.sqlite-wal'].map((name) => ({
+    name,
+    bytes: readFileSync(join(whole, name)),
+  }));
+  journal.close();
+  const closed = readFileSync(join(whole, 'broker.sqlite'));
+  let setAside = 0;
+  let run = 0;
+  const attempt = (content: readonly { readonly name: string; readonly bytes: Buffer }[]): void => {
+    const state = join(directory, `run${run++}`);
+    mkdirSync(state);
+    for (const file of content) writeFileSync(join(state, file.name), file.bytes);
+    for (let start = 1; ; start++) {
+      expect(start).toBeLessThanOrEqual(2);
+      const opened = openJournal(state, 'normal', `${start}`);
+      if (opened.setAside !== null) setAside++;
+      try {
+        for (const job of jobs) opened.journal.findJob(job.id);
+        opened.journal.commit(recordsOf([finishedJob(100_000 + start, NOW)]));
+        opened.journal.close();
+        break;
+      } catch (error) {
+        expect(isDamage(error)).toBe(true);
+        opened.journal.close();
+        markDamaged(join(state, 'broker.sqlite'));
+      }
+    }
+    rmSync(state, { recursive: true });
+  };
+  fc.assert(
+    fc.property(
+      fc.constantFrom('closed', 'db', 'wal', 'garbage'),
+      fc.double({ min: 0, max: 1, noNaN: true }),
+      (kind, at) => {
+        const [db, wal] = files as [(typeof files)[0], (typeof files)[0]];
+        if (kind === 'closed')
+          attempt([{ name: 'broker.sqlite', bytes: closed.subarray(0, Math.floor(closed.length * at)) }]);
+        else if (kind === 'db')
+          attempt([{ name: db.name, bytes: db.bytes.subarray(0, Math.floor(db.bytes.length * at)) }, wal]);
+        else if (kind === 'wal')
+          attempt([db, { name: wal.name, bytes: wal.bytes.subarray(0, Math.floor(wal.bytes.length * at)) }]);
+        else {
+          const broken = Buffer.from(closed);
+          const from = Math.floor(broken.length * at);
+          broken.fill(0xa5, from, Math.min(broken.length, from + 5000));
+          attempt([{ name: 'broker.sqlite', bytes: broken }]);
+        }
+      },
+    ),
+    { numRuns: 60 },
+  );
+  expect(setAside).toBeGreaterThan(10);
+});
+
+test('a journal of a newer release is refused and left untouched', () => {
+  const { journal } = openJournal(directory, 'normal', 'x');
+  journal.database.pragma('user_version = 999');
+  journal.close();
+  expect(() => openJournal(directory, 'normal', 'y')).toThrow('schema 999');
+  expect(readdirSync(directory).filter((name) => name.includes('damaged'))).toEqual([]);
+});
+
+test('a journal of every release opens, with everything that was in it', () => {
+  const kept = fileURLToPath(new URL('../../fixtures/journals/', import.meta.url));
+  const releases = readdirSync(kept).filter((name) => name.endsWith('.sqlite'));
+  expect(releases.length).toBeGreaterThan(0);
+  for (const release of releases) {
+    const state = join(directory, release);
+    mkdirSync(state);
+    copyFileSync(join(kept, release), join(state, 'broker.sqlite'));
+    const opened = openJournal(state, 'full', 'x');
+    expect(opened.setAside).toBeNull();
+    const expected = JSON.parse(readFileSync(join(kept, release.replace('.sqlite', '.json')), 'utf8')) as {
+      unfinished: string[];
+      results: Record<string, string>;
+      sessions: string[];
+      schedules: string[];
+      expired: string[];
+    };
+    expect(opened.state.jobs.map(({ job }) => job.id)).toEqual(expected.unfinished);
+    expect(opened.state.sessions.map((session) => session.id)).toEqual(expected.sessions);
+    expect(opened.state.schedules.map((schedule) => schedule.id)).toEqual(expected.schedules);
+    for (const id of expected.expired) expect(opened.journal.findJob(id)).toBe('expired');
+    for (const [id, result] of Object.entries(expected.results)) {
+      const job = opened.journal.findJob(id);
+      if (job === null || job === 'expired') throw new Error(`${release} lost ${id}`);
+      expect(job.result ?? opened.journal.readResult(job)).toBe(result);
+    }
+    opened.journal.close();
+    expect(existsSync(join(state, 'broker.sqlite'))).toBe(true);
+  }
+});
+
+test('equality of JSON texts: key order and blanks do not matter, the spelling of numbers does', () => {
+  expect(sameJson('{"a":1,"b":[2, 3]}', '{ "b":[2,3],"a":1}')).toBe(true);
+  expect(sameJson('{"a":1}', '{"a":1.0}')).toBe(false);
+  expect(sameJson('{"a":"1"}', '{"a":1}')).toBe(false);
+  expect(sameJson('{"a":"n1"}', '{"a":1}')).toBe(false);
+  expect(sameJson('{"a\\"1":2}', '{"a\\"1":2}')).toBe(true);
+  expect(sameJson('[1,2]', '{"0":1,"1":2}')).toBe(false);
+  expect(sameJson('9007199254740993', '9007199254740992')).toBe(false);
+  fc.assert(
+    fc.property(fc.jsonValue(), (value) => sameJson(JSON.stringify(value), JSON.stringify(value, null, 2)) === true),
+  );
+});
