@@ -159,7 +159,7 @@ describe('close codes', () => {
     [4409, 'superseded', 60_000, 90_000, 'superseded'],
     [4429, 'rate limited', 60_000, 600_000, 'rate_limited'],
   ];
-  it.each(table)('%i (%s) waits between %i and %i ms [RB-ENV-12]', (code, _name, low, high, trouble) => {
+  it.each(table)('%i (%s) waits between %i and %i ms [RB-ENV-09]', (code, _name, low, high, trouble) => {
     for (const random of [0, 0.5, 0.999]) {
       const rig = new Rig().connected();
       rig.random = random;
