@@ -41,6 +41,15 @@ export type LocalErrorCode =
   | 'protocol_violation'
   | 'not_supported';
 
+/** Codes of refusals of hello that may pass by waiting. */
+export const PASSING_REFUSALS: ReadonlySet<string> = new Set([
+  'unavailable',
+  'connection_closed',
+  'capacity',
+  'disk_full',
+  'request_timeout',
+]);
+
 /** More about a `BrokerError`. */
 export interface BrokerErrorOptions {
   readonly reason?: string;

@@ -10,7 +10,7 @@ export {
   redactLine,
   submissionJobId,
 } from '@reelhost/protocol';
-export { BrokerClient, type ClientOptions, type InspectQuery } from './client.js';
+export { BrokerClient, type ClientOptions, type InspectQuery, type SessionRequest } from './client.js';
 export type { EnqueueRequest, ScheduleRequest } from './client-requests.js';
 export type {
   JobInfo,
@@ -29,7 +29,6 @@ export {
 } from './errors.js';
 export {
   createExecutor,
-  DEFAULT_STOP_GRACE_MS,
   type EventListener,
   type Executor,
   type ExecutorOptions,
@@ -37,6 +36,7 @@ export {
 } from './executor.js';
 export type { ConnectionTerms } from './hello-reply.js';
 export type { CancelReply, JobHandle } from './job-handle.js';
+export { DEFAULT_STOP_GRACE_MS } from './local-executor.js';
 export { InvalidSocketPath, resolveSocketPath, type SocketPathHost } from './socket-path.js';
 export type { TaskContext, TaskDefinition, TaskHandler } from './task-definition.js';
 export { Workspace, type WorkspaceEntry } from './workspace.js';

@@ -5,10 +5,10 @@
 import {
   checkJson,
   type Execute,
-  VALUE_LIMITS_EXTENSION,
   type JsonLimits,
   type ProgressReport,
   RawJson,
+  VALUE_LIMITS_EXTENSION,
 } from '@reelhost/protocol';
 import { type AbortCause, abortError, type Report } from './core/execution-table.js';
 import { toWellFormed } from './core/unicode.js';
