@@ -1,6 +1,7 @@
 /** `up.status.json`: what `reelhost status` shows of the supervisor. Written on every change, by renaming, readable by the owner only. */
 import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { processMark } from './process-mark.js';
 import type { PartView } from './supervisor.js';
 
 /** One part in the file. Times are unix milliseconds. */
@@ -9,6 +10,8 @@ export interface UpPartStatus {
   readonly phase: PartView['state']['phase'];
   readonly since: number;
   readonly pid: number | null;
+  /** See process-mark.ts; tells the process from a later one with the same id. */
+  readonly mark: string | null;
   readonly restarts: number;
   readonly startsAt: number | null;
   readonly reason: string | null;
@@ -19,6 +22,7 @@ export interface UpPartStatus {
 export interface UpStatus {
   readonly schema: 'reelhost.up-status/1';
   readonly pid: number;
+  readonly mark: string | null;
   readonly config: string;
   readonly startedAt: number;
   readonly parts: readonly UpPartStatus[];
@@ -35,7 +39,13 @@ export function writeUpStatus(
   head: Pick<UpStatus, 'config' | 'startedAt'>,
   parts: readonly PartView[],
 ): void {
-  const status: UpStatus = { schema: 'reelhost.up-status/1', pid: process.pid, ...head, parts: parts.map(describe) };
+  const status: UpStatus = {
+    schema: 'reelhost.up-status/1',
+    pid: process.pid,
+    mark: processMark(process.pid),
+    ...head,
+    parts: parts.map(describe),
+  };
   const file = upStatusFile(stateDir);
   const partial = `${file}.${process.pid}.part`;
   writeFileSync(partial, JSON.stringify(status), { mode: 0o600 });
@@ -58,11 +68,13 @@ export function removeUpStatus(stateDir: string): void {
 }
 
 function describe({ name, state }: PartView): UpPartStatus {
+  const pid = state.phase === 'running' || state.phase === 'stopping' ? state.pid : null;
   return {
     name,
     phase: state.phase,
     since: state.since,
-    pid: state.phase === 'running' || state.phase === 'stopping' ? state.pid : null,
+    pid,
+    mark: pid === null ? null : processMark(pid),
     restarts: state.restarts,
     startsAt: state.phase === 'waiting' ? state.until : null,
     reason: state.phase === 'failed' ? state.reason : null,

@@ -12,8 +12,9 @@ import { hostPaths } from '../paths.js';
 import { makePrivateFolder } from '../private-folder.js';
 import { print } from '../terminal.js';
 import { readConfig, type UpConfig } from './config.js';
-import { upLog } from './log.js';
-import { planParts } from './plan.js';
+import { type UpLog, upLog } from './log.js';
+import { type PartPlan, planParts } from './plan.js';
+import { endPredecessor } from './predecessor.js';
 import { removeUpStatus, writeUpStatus } from './status-file.js';
 import { Supervisor } from './supervisor.js';
 
@@ -32,6 +33,8 @@ export async function up(options: { config?: string; check?: boolean; logLevel?:
     print(`${config.file} is right; it starts: ${plans.map((plan) => plan.name).join(', ')}`);
     return ExitCode.done;
   }
+  const log = upLog(process.stderr, Date.now);
+  await endPredecessor(config.stateDir, log);
   if (config.broker.enabled && (await somebodyAnswers(config.socket))) {
     throw new CommandError(
       ExitCode.alreadyRunning,
@@ -42,11 +45,10 @@ export async function up(options: { config?: string; check?: boolean; logLevel?:
   // The broker makes a folder only for its own default socket.
   makePrivateFolder(dirname(config.socket));
   watchParentPipe();
-  return run(config, plans);
+  return run(config, plans, log);
 }
 
-async function run(config: UpConfig, plans: ReturnType<typeof planParts>): Promise<number> {
-  const log = upLog(process.stderr, Date.now);
+async function run(config: UpConfig, plans: readonly PartPlan[], log: UpLog): Promise<number> {
   const head = { config: config.file, startedAt: Date.now() };
   let stopping = false;
   let code: number = ExitCode.done;
