@@ -25,7 +25,7 @@ describe('greeting', () => {
     expect(rig.did('dial')).toHaveLength(1);
   });
 
-  it('the welcome is followed by ready with the free slots [RB-JOB-02]', () => {
+  it('the welcome is followed by ready with the free slots [RB-MSG-04]', () => {
     expect(new Rig({ slots: 3 }).connected().types).toEqual(['ready']);
   });
 
@@ -44,7 +44,7 @@ describe('silence', () => {
     expect(rig.did('dial')).toMatchObject([{ generation: 2 }]);
   });
 
-  it('any envelope counts, an unknown type too; a malformed one does not [RB-ENV-09] [RB-LIV-02]', () => {
+  it('any envelope counts, an unknown type too; a malformed one does not [RB-LIV-02] [RB-LIV-03]', () => {
     const rig = new Rig().connected();
     rig.advance(40_000).input({ kind: 'unknownReceived', generation: 1, type: 'hint' }).advance(40_000);
     expect(rig.state.link.phase).toBe('open');
@@ -73,7 +73,7 @@ describe('silence', () => {
 });
 
 describe('heartbeats and leases', () => {
-  it('every 15 s, with the free slots and the held jobs with their epochs [RB-LIV-01] [RB-MSG-03]', () => {
+  it('every 15 s, with the free slots and the held jobs with their epochs [RB-JOB-05]', () => {
     const rig = new Rig({ slots: 2 }).connected().answered().held({ leaseEpoch: 7 }).advance(46_000);
     const beats = rig.sent.filter((one) => one.message.type === 'heartbeat');
     expect(beats.map((one) => one.at - 1_000_000)).toEqual([15_000, 30_000, 45_000]);
@@ -98,7 +98,7 @@ describe('heartbeats and leases', () => {
     expect(rig.state.jobs.get(JOB)?.leaseUntil).toBe(1_000_000 + 60_000);
   });
 
-  it('ok:false stops the job, and not even complete is sent for it [RB-JOB-04]', () => {
+  it('ok:false stops the job, and not even complete is sent for it [RB-JOB-07] [RB-FEN-04]', () => {
     const rig = new Rig().connected().held().running('op-1').advance(15_000).mark();
     rig.answer([{ jobId: JOB, ok: false }]);
     expect(rig.did('closeSession')).toMatchObject([{ localId: SESSION }]);
@@ -170,7 +170,7 @@ describe('close codes', () => {
     }
   });
 
-  it.each([4401, 4409])('%i ends the jobs: they are somebody else’s now', (code) => {
+  it.each([4401, 4409])('%i ends the jobs: they are somebody else’s now [RB-HS-11]', (code) => {
     const rig = new Rig().connected().held().running('op-1').mark().closed(code);
     expect(rig.state.jobs.size).toBe(0);
     expect(rig.did('closeSession')).toHaveLength(1);
@@ -216,7 +216,7 @@ describe('close codes', () => {
     expect(rig.state.link.phase).toBe('open');
   });
 
-  it('after 1009 the answer that was too large is not sent again: the gateway gets an error instead [RB-ENV-07]', () => {
+  it('after 1009 the answer that was too large is not sent again: the gateway gets an error instead [RB-ENV-02] [RB-ENV-09]', () => {
     const rig = new Rig()
       .connected()
       .held()

@@ -68,7 +68,7 @@ describe('identity', () => {
     expect(() => deviceIdentity('d', dir)).toThrow(ConfigError);
   });
 
-  it('reads the pool credential again for each hello, so that it can be rotated [RB-HS-09]', () => {
+  it('reads the pool credential again for each hello, so that it can be rotated [RB-HS-10]', () => {
     const path = file('pool', 'first\n');
     const identity = poolIdentity('worker-1', path);
     expect(identity.authFor('h', 0)).toEqual({ kind: 'pool', credential: 'first', workerName: 'worker-1' });

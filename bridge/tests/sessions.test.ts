@@ -64,7 +64,7 @@ describe('assign', () => {
     expect(rig.sent.find((one) => one.message.type === 'reject')?.at).toBeLessThan(1_000_000 + 10_000);
   });
 
-  it('a duplicate at the same epoch is accepted once more and runs once [RB-JOB-05]', () => {
+  it('a duplicate at the same epoch is accepted once more and runs once [RB-JOB-03]', () => {
     const rig = new Rig().connected().held().assign({}, 'assign-2');
     expect(rig.of('accept').map((message) => message.id)).toEqual(['assign-1', 'assign-2']);
     expect(rig.state.jobs.size).toBe(1);
@@ -95,7 +95,7 @@ describe('assign', () => {
     expect(rig.types).toEqual([]);
   });
 
-  it('free slots follow what really runs, not what was said [RB-JOB-02]', () => {
+  it('free slots follow what really runs, not what was said [RB-MSG-04]', () => {
     const rig = new Rig({ slots: 2 }).connected();
     expect(rig.of('ready').map((message) => message.payload.freeSlots)).toEqual([2]);
     rig.held().running('op-1');
@@ -119,7 +119,7 @@ describe('assign', () => {
     expect(rig.of('reject').at(-1)?.payload.reason).toBe('capability_mismatch');
   });
 
-  it('changed capabilities are told by a short reconnect while idle, and not while a job is held [RB-CAP-01]', () => {
+  it('changed capabilities are told by a short reconnect while idle, and not while a job is held [RB-CAP-04]', () => {
     const rig = new Rig().connected().answered().advance(5_000).held().mark();
     rig.input({ kind: 'registryChanged', capabilities: { ...MEDIA, ffmpegVersion: '8.0' } }).advance(10_000);
     expect(rig.of('bye')).toEqual([]);
@@ -130,7 +130,7 @@ describe('assign', () => {
 });
 
 describe('ops', () => {
-  it('the first op opens the session it names, and is enqueued with its arguments as text [RB-IDM-02]', () => {
+  it('the first op opens the session it names, and is enqueued with its arguments as text', () => {
     const rig = new Rig().connected().held().mark();
     rig.op('op-1', 'stage', { args: { url: 'https://o.invalid/k?sig=1', path: 'in.mp4', maxBytes: 10 } });
     expect(rig.did('openSession')).toMatchObject([{ localId: SESSION, jobType: 'video.compile' }]);
@@ -189,7 +189,7 @@ describe('ops', () => {
     ['unsupported_op', 'unsupported_op'],
     ['executor_lost', 'executor_lost'],
     ['a_code_of_tomorrow', 'a_code_of_tomorrow'],
-  ])('the local error %s is the remote error %s [RB-IDM-04] [RB-ERR-04]', (local, remote) => {
+  ])('the local error %s is the remote error %s [RB-ERR-02]', (local, remote) => {
     const rig = new Rig().connected().held().running('op-1').failedOp('op-1', local);
     expect(rig.of('op.response')).toMatchObject([{ payload: { ok: false, error: { code: remote } } }]);
   });
@@ -198,7 +198,7 @@ describe('ops', () => {
     ['read', 'file_too_large'],
     ['readFile', 'file_too_large'],
     ['ffprobe', 'output_too_large'],
-  ])('an answer of %s that does not fit is %s, and the connection stays [RB-ENV-07]', (op, code) => {
+  ])('an answer of %s that does not fit is %s, and the connection stays [RB-ENV-02]', (op, code) => {
     const rig = new Rig()
       .connected()
       .held()
@@ -235,7 +235,7 @@ describe('ops', () => {
     expect(rig.did('cancelOp')).toHaveLength(1);
   });
 
-  it('close is answered, then the job completes and the local session goes [RB-JOB-05]', () => {
+  it('close is answered, then the job completes and the local session goes [RB-SES-09] [RB-JOB-08]', () => {
     const rig = new Rig().connected().held().running('c', 'close').mark().settled('c', '{}');
     expect(rig.types).toEqual(['op.response', 'complete']);
     expect(rig.of('complete')).toMatchObject([{ payload: { outcome: 'succeeded', leaseEpoch: 1 } }]);
@@ -248,7 +248,7 @@ describe('ops', () => {
     expect(rig.of('complete')).toHaveLength(1);
   });
 
-  it('a lost workspace ends the job: op_expired for the op, fail of class runner for the job [RB-ERR-01]', () => {
+  it('a lost workspace ends the job: op_expired for the op, fail of class runner for the job [RB-ERR-01] [RB-ERR-04]', () => {
     const rig = new Rig().connected().held().running('op-1').failedOp('op-1', 'session_lost', true).sessionGone();
     expect(rig.of('op.response')).toMatchObject([{ payload: { error: { code: 'op_expired' } } }]);
     expect(rig.of('fail')).toMatchObject([{ payload: { class: 'runner', code: 'session_lost', retryable: true } }]);
@@ -326,7 +326,7 @@ describe('ops', () => {
     expect(rig.types).toEqual(['op.response']);
   });
 
-  it('a session over its age or idle limit is ended here too, later than the gateway would [RB-SES-03]', () => {
+  it('a session over its age or idle limit is ended here too, later than the gateway would [RB-SES-02] [RB-SES-03]', () => {
     const idle = new Rig().connected().held({ idleTimeoutSec: 20 }).running('op-1').settled('op-1').mark();
     for (let beat = 0; beat < 4; beat += 1) idle.advance(10_000).answer();
     idle.sessionGone();
