@@ -2,6 +2,7 @@
  * Who dies × how × what was going on, each cell against a small world: a gateway with leases and unanswered ops, a broker whose journal never runs an op twice, and a
  * ledger that counts executions. Time is injected, so the cells of a minute take a millisecond.
  */
+import type { RunnerMessage } from '@reelhost/bridge-protocol';
 import { describe, expect, it } from 'vitest';
 import type { Job } from '../src/core/index.js';
 import { JOB, Rig } from './rig.js';
@@ -218,14 +219,13 @@ class World {
   }
 
   /** What reaches the gateway. */
-  #read(sent: { message: { type: string; payload: object }; generation: number } | undefined): void {
+  #read(sent: { message: RunnerMessage; generation: number } | undefined): void {
     if (sent === undefined || sent.generation !== this.rig.generation) return;
     const { message } = sent;
     if (message.type === this.dropping) {
       this.dropping = null;
       return;
     }
-    const payload = message.payload as Record<string, never>;
     if (['op.response', 'progress', 'fail'].includes(message.type) && this.jobState !== 'Running')
       this.sentAfterLoss += 1;
     switch (message.type) {
@@ -233,20 +233,21 @@ class World {
         this.jobState = 'Running';
         return;
       case 'heartbeat': {
-        const listed = (payload['running'] as { jobId: string }[]).some((job) => job.jobId === JOB);
+        const listed = message.payload.running.some((job) => job.jobId === JOB);
         const ok = listed && this.jobState === 'Running' && this.rig.now < this.leaseUntil;
         if (ok) this.leaseUntil = this.rig.now + 45_000;
         this.rig.answer(listed ? [{ jobId: JOB, ok }] : []);
         return;
       }
       case 'op.response':
-        this.answers.set(String(payload['opId']), {
-          ok: Boolean(payload['ok']),
-          code: payload['ok'] ? '' : String((payload['error'] as { code: string }).code),
+        this.answers.set(message.payload.opId, {
+          ok: message.payload.ok,
+          code: message.payload.ok ? '' : message.payload.error.code,
         });
         return;
       case 'complete':
-        if (this.jobState === 'Running') this.jobState = payload['outcome'] === 'succeeded' ? 'Succeeded' : 'Cancelled';
+        if (this.jobState === 'Running')
+          this.jobState = message.payload.outcome === 'succeeded' ? 'Succeeded' : 'Cancelled';
         return;
       case 'fail':
         if (this.jobState === 'Running') this.jobState = 'Failed';

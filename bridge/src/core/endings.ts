@@ -107,7 +107,10 @@ export function unsendEndings(turn: Turn): void {
   }
 }
 
-/** After a welcome: jobs the gateway kept go on, all others are stopped and wait for their cancel. */
+/**
+ * After a welcome: jobs the gateway kept go on. All others are stopped and wait for the cancel that follows, which is answered like any other; also a
+ * finished one, which the gateway may know to be finished: it discards the answer.
+ */
 export function resumed(turn: Turn, listed: ReadonlyMap<string, number>, kept: ReadonlyMap<string, number>): void {
   for (const job of turn.state.jobs.values()) {
     if (kept.get(job.jobId) === job.epoch && listed.get(job.jobId) === job.epoch) {
@@ -115,14 +118,13 @@ export function resumed(turn: Turn, listed: ReadonlyMap<string, number>, kept: R
       if (job.ending?.closeOpId != null) {
         putJob(turn, { ...job, ending: { ...job.ending, sendBy: turn.now + CLOSE_REPLAY_MS } }, false);
       }
-    } else if (job.ending?.terminal != null) {
-      loseJob(turn, job, 'not_resumed');
-    } else if (job.ending === null) {
+    } else {
       log(turn, 'warn', 'lease.lost', { jobId: job.jobId, epoch: job.epoch, why: 'not_resumed' });
       const ending: Ending = { terminal: null, sendBy: turn.now, sent: null, closeOpId: null };
       putJob(turn, { ...job, op: null, ending }, false);
       turn.records.push({ kind: 'deleteJob', jobId: job.jobId });
-      if (job.session !== null) tearDown(turn, job.jobId, job.session.localId, MAX_KILL_GRACE_MS);
+      if (job.ending === null && job.session !== null)
+        tearDown(turn, job.jobId, job.session.localId, MAX_KILL_GRACE_MS);
     }
   }
 }
