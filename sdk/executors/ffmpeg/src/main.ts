@@ -4,7 +4,7 @@
  * Order of events: options → leftovers of a dead predecessor ended → guardian started → programs found → sandbox chosen → capabilities asked →
  * registered. A program that vanishes at run time withdraws the tasks; they come back when it does. Nothing runs on import.
  */
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createExecutor, type Executor, redactLine, type TaskDefinition } from '@reelhost/sdk';
@@ -17,7 +17,7 @@ import { type Capabilities, probeCapabilities } from './probe/capabilities.js';
 import { findPrograms, type Programs, ProgramsMissing } from './probe/programs.js';
 import { childEnvironment } from './process/child-environment.js';
 import { createGuardian } from './process/guardian.js';
-import { ownerMarker, sweepOrphans } from './process/marker.js';
+import { ownerMarker, startTime, sweepOrphans } from './process/marker.js';
 import type { Sandbox } from './sandbox/sandbox.js';
 import { SandboxMissing, selectSandbox } from './sandbox/select.js';
 import { createTransport } from './transfer/transport.js';
@@ -26,10 +26,11 @@ import { createTransport } from './transfer/transport.js';
 export const TASKS = ['reelbolt.video.compile.v1', 'reelbolt.video.analyze.extract.v1'] as const;
 
 const EXIT = { done: 0, unexpected: 1, usage: 2, config: 78 } as const;
+const SCRATCH_PREFIX = 'reelhost-ffmpeg-';
 /** How long a running op may go on after SIGTERM before it is stopped. */
 const STOP_GRACE_MS = 10_000;
 /** How often a vanished program is looked for. */
-const LOOK_AGAIN_MS = 15_000;
+const LOOK_AGAIN_MS = 3_000;
 
 /**
  * Runs the executor. `argv` is without node and script; the exit code is returned (see `--help` for options).
@@ -49,7 +50,8 @@ export async function run(argv: string[]): Promise<number> {
     return EXIT.done;
   }
   const log = createLog(options.logLevel);
-  const scratch = await mkdtemp(join(tmpdir(), 'reelhost-ffmpeg-'));
+  await sweepScratch();
+  const scratch = await mkdtemp(join(tmpdir(), `${SCRATCH_PREFIX}${process.pid}-${startTime(process.pid) ?? 0}-`));
   try {
     return await serve(options, log, scratch);
   } catch (error) {
@@ -61,6 +63,21 @@ export async function run(argv: string[]): Promise<number> {
     return EXIT.unexpected;
   } finally {
     await rm(scratch, { recursive: true, force: true });
+  }
+}
+
+/** Removes the private folders of executors that were killed and no longer live. */
+async function sweepScratch(): Promise<void> {
+  for (const name of await readdir(tmpdir()).catch(() => [])) {
+    const [pid, started] = name.startsWith(SCRATCH_PREFIX) ? name.slice(SCRATCH_PREFIX.length).split('-') : [];
+    if (
+      pid === undefined ||
+      started === undefined ||
+      startTime(Number(pid)) === started ||
+      process.platform !== 'linux'
+    )
+      continue;
+    await rm(join(tmpdir(), name), { recursive: true, force: true }).catch(() => undefined);
   }
 }
 

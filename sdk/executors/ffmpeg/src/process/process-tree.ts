@@ -6,8 +6,8 @@
  */
 import { kill, markedProcesses } from './marker.js';
 
-/** Time between SIGTERM and SIGKILL; leaves two seconds to clean up within the ten seconds of the remote protocol's graceSec. */
-export const KILL_AFTER_MS = 8_000;
+/** Time between SIGTERM and SIGKILL; leaves three seconds to clean up within the ten seconds of the remote protocol's graceSec. */
+export const KILL_AFTER_MS = 7_000;
 const SWEEP_MS = 40;
 const GIVE_UP_MS = 4_000;
 

@@ -5,7 +5,7 @@
 import { readFileSync } from 'node:fs';
 import http from 'node:http';
 import https from 'node:https';
-import { rootCertificates } from 'node:tls';
+import { checkServerIdentity, type PeerCertificate, rootCertificates } from 'node:tls';
 import { HttpsProxyAgent } from 'https-proxy-agent';
 import { isLoopback, type ProxyVariables, proxyFor } from '../core/proxy-choice.js';
 import { TransferError } from './transfer-error.js';
@@ -52,8 +52,13 @@ export function createTransport(options: { variables?: ProxyVariables; caFile?: 
     request(url, more) {
       const agent = agentFor(url);
       const start = url.protocol === 'http:' ? http.request : https.request;
-      // The agent of a proxy takes the options of the TLS handshake from the request.
-      const request = start(url, { ...more, agent, ...(url.protocol === 'https:' ? trust : {}) });
+      // The agent of a proxy takes the options of the TLS handshake from the request, and forgets the host when it is an address.
+      const host = url.hostname.replace(/^\[|\]$/g, '');
+      const tls = {
+        ...trust,
+        checkServerIdentity: (_name: string, peer: PeerCertificate) => checkServerIdentity(host, peer),
+      };
+      const request = start(url, { ...more, agent, ...(url.protocol === 'https:' ? tls : {}) });
       request.on('proxyConnect', ({ statusCode }: { statusCode: number }) => {
         if (statusCode !== 200) request.destroy(proxyRefusal(statusCode));
       });
