@@ -6,7 +6,8 @@
  * must answer that request with an error and must not pass its raw parts on.
  */
 import { isUtf8 } from 'node:buffer';
-import { type ExcessReason, JsonScanner, MalformedJson, type MalformedReason } from './json-scanner.js';
+import { type ExcessReason, JsonScanner } from './json-scanner.js';
+import { MalformedJson, type MalformedReason } from './json-tokens.js';
 import { JSON_LIMITS, type JsonLimits, MAX_ID_BYTES, MAX_TYPE_BYTES } from './limits.js';
 import type { JsonValue } from './raw-json.js';
 

@@ -1,7 +1,8 @@
 /** The scanner against JSON.parse: it accepts nothing that is not JSON, and refuses nothing but what the protocol forbids. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { checkJson, MalformedJson } from './json-scanner.js';
+import { checkJson } from './json-scanner.js';
+import { MalformedJson } from './json-tokens.js';
 import { JSON_LIMITS, JSON_LIMITS_EXTENSION } from './limits.js';
 
 function verdict(text: string, limits = JSON_LIMITS_EXTENSION): string {

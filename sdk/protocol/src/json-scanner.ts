@@ -8,32 +8,11 @@
  * It must never recurse (depth comes from the peer) and never allocate per value: the broker runs it on each frame.
  * Keys are compared by a hash first; an object with many keys falls back to a Set, whose hashing a peer cannot aim at.
  */
+import { escapeEnd, isOutOfRange, isPlain, MalformedJson, numberEnd } from './json-tokens.js';
 import type { JsonLimits } from './limits.js';
-
-/** Why a text is not acceptable JSON. `at` counts UTF-16 units from its start. */
-export type MalformedReason =
-  | 'unexpected_end'
-  | 'unexpected_character'
-  | 'trailing_data'
-  | 'control_character'
-  | 'bad_escape'
-  | 'lone_surrogate'
-  | 'bad_number'
-  | 'duplicate_key';
 
 /** Which limit a well-formed text exceeds. */
 export type ExcessReason = 'too_deep' | 'too_many_values' | 'key_too_long' | 'number_out_of_range';
-
-/** The text is not JSON, or not JSON that every peer reads the same way. */
-export class MalformedJson extends Error {
-  override readonly name = 'MalformedJson';
-  constructor(
-    readonly reason: MalformedReason,
-    readonly at: number,
-  ) {
-    super(`${reason.replaceAll('_', ' ')} at character ${at}`);
-  }
-}
 
 const LINEAR_KEYS = 12;
 const QUOTE = 34;
@@ -281,7 +260,7 @@ export class JsonScanner {
     for (; i < stop; i += 1) {
       const c = text.charCodeAt(i);
       if (c === QUOTE) return i;
-      if (c === BACKSLASH) i = this.escape(i);
+      if (c === BACKSLASH) i = escapeEnd(text, i);
       else if (!(c >= 32)) this.control(i);
     }
     return this.longString(i);
@@ -298,7 +277,7 @@ export class JsonScanner {
       const end = backslash === -1 || backslash > quote ? quote : backslash;
       if (end - i < LONG_STRING || !isPlain(text, i, end)) return this.plainString(i);
       if (end === quote) return quote;
-      i = this.escape(end) + 1;
+      i = escapeEnd(text, end) + 1;
     }
   }
 
@@ -308,7 +287,7 @@ export class JsonScanner {
     for (; i < length; i += 1) {
       const c = text.charCodeAt(i);
       if (c === QUOTE) return i;
-      if (c === BACKSLASH) i = this.escape(i);
+      if (c === BACKSLASH) i = escapeEnd(text, i);
       else if (c < 32) this.control(i);
     }
     throw new MalformedJson('unexpected_end', length);
@@ -318,71 +297,10 @@ export class JsonScanner {
     throw new MalformedJson(i >= this.text.length ? 'unexpected_end' : 'control_character', i);
   }
 
-  /** Scans the escape whose backslash is at `i`; answers the index of its last character. */
-  private escape(i: number): number {
-    const text = this.text;
-    const c = text.charCodeAt(i + 1);
-    if (c === 117) {
-      const unit = this.hex4(i + 2);
-      if (unit < 0xd800 || unit > 0xdfff) return i + 5;
-      const low = unit < 0xdc00 && text.startsWith('\\u', i + 6) ? this.hex4(i + 8) : 0;
-      if (low < 0xdc00 || low > 0xdfff) throw new MalformedJson('lone_surrogate', i);
-      return i + 11;
-    }
-    // " \ / b f n r t
-    if (c === 34 || c === 92 || c === 47 || c === 98 || c === 102 || c === 110 || c === 114 || c === 116) return i + 1;
-    throw new MalformedJson(i + 1 >= text.length ? 'unexpected_end' : 'bad_escape', i);
-  }
-
-  private hex4(i: number): number {
-    let unit = 0;
-    for (let at = i; at < i + 4; at += 1) {
-      const c = this.text.charCodeAt(at);
-      let digit = -1;
-      if (c >= 48 && c <= 57) digit = c - 48;
-      else if ((c >= 65 && c <= 70) || (c >= 97 && c <= 102)) digit = (c | 32) - 87;
-      if (digit < 0) throw new MalformedJson(at >= this.text.length ? 'unexpected_end' : 'bad_escape', at);
-      unit = unit * 16 + digit;
-    }
-    return unit;
-  }
-
-  private digits(i: number): number {
-    const text = this.text;
-    const start = i;
-    for (;;) {
-      const c = text.charCodeAt(i);
-      if (c >= 48 && c <= 57) i += 1;
-      else break;
-    }
-    if (i === start) throw new MalformedJson(i >= text.length ? 'unexpected_end' : 'bad_number', i);
-    return i;
-  }
-
   private number(i: number): number {
-    const text = this.text;
-    const start = i;
-    if (text.charCodeAt(i) === 45) i += 1;
-    if (text.charCodeAt(i) === 48) {
-      i += 1;
-      const c = text.charCodeAt(i);
-      if (c >= 48 && c <= 57) throw new MalformedJson('bad_number', i);
-    } else i = this.digits(i);
-    if (i - start > this.limits.maxIntegerDigits) this.exceed('number_out_of_range');
-    let real = false;
-    if (text.charCodeAt(i) === 46) {
-      real = true;
-      i = this.digits(i + 1);
-    }
-    const e = text.charCodeAt(i);
-    if (e === 101 || e === 69) {
-      const sign = text.charCodeAt(i + 1);
-      i = this.digits(sign === 43 || sign === 45 ? i + 2 : i + 1);
-      if (!Number.isFinite(Number(text.slice(start, i)))) this.exceed('number_out_of_range');
-    } else if (real && i - start > 300 && !Number.isFinite(Number(text.slice(start, i)))) {
-      this.exceed('number_out_of_range');
-    }
-    return i;
+    const end = numberEnd(this.text, i);
+    if (isOutOfRange(this.text, i, end, this.limits.maxIntegerDigits)) this.exceed('number_out_of_range');
+    return end;
   }
 
   private word(i: number, word: string): number {
@@ -396,17 +314,6 @@ export class JsonScanner {
 
   private unexpected(i: number): never {
     throw new MalformedJson(i >= this.text.length ? 'unexpected_end' : 'unexpected_character', i);
-  }
-}
-
-/** Whether a stretch without quotes and backslashes is free of control characters, judged by the engine's own reader. */
-function isPlain(text: string, from: number, to: number): boolean {
-  try {
-    JSON.parse(`"${text.slice(from, to)}"`);
-    return true;
-  } catch {
-    // The slow way finds out where exactly.
-    return false;
   }
 }
 
