@@ -42,7 +42,6 @@ const REFUSED: Readonly<Record<string, string>> = {
   hls_enc_key_url: 'it writes a key file',
   hls_enc_iv: 'it writes a key file',
   hls_vtt_options: 'it sets options of another muxer unseen',
-  cc_stream_map: 'it is not on the reviewed list',
   stats: 'it writes a file',
   'x265-stats': 'it writes a file',
   load_plugins: 'it loads program code',
@@ -68,7 +67,6 @@ const REFUSED: Readonly<Record<string, string>> = {
 type TextUse =
   | ValueType
   | 'params'
-  | 'muxer-name'
   | 'output'
   | 'derived-name'
   | 'prefix'
@@ -143,6 +141,7 @@ const TEXT_OPTIONS: Readonly<Record<string, TextUse>> = {
   hls_base_url: 'prefix',
   segment_list_entry_prefix: 'prefix',
   var_stream_map: 'variant-map',
+  cc_stream_map: 'token',
 };
 
 /** Values that narrow an option whose type alone would allow more. */
@@ -150,10 +149,7 @@ const NARROWED: Readonly<Record<string, readonly [RegExp, string]>> = {
   safe: [/^[01]$/, '0 or 1'],
   pattern_type: [/^(sequence|none|glob)$/, 'sequence, none or glob'],
   strftime: [/^(0|false|no|off)$/i, '0 (names from the clock are not allowed)'],
-  hls_flags: [
-    /^(?!.*(append_list|delete_segments|second_level))[\w+-]+$/,
-    'flags without append_list, delete_segments and second_level_…',
-  ],
+  hls_flags: [/^(?!.*(append_list|second_level))[\w+-]+$/, 'flags without append_list and second_level_…'],
   hls_playlist_type: [/^(event|vod|[012])$/, 'event or vod'],
   segment_list_flags: [/^[\w+-]+$/, 'flags'],
 };
@@ -235,6 +231,11 @@ export function checkAvOption(name: string, value: string): AvOptionVerdict | un
 }
 
 function checkText(name: string, use: TextUse, value: string): AvOptionVerdict {
+  if (isValueType(use)) {
+    const [pattern, words] = VALUE_TYPES[use];
+    if (pattern.test(value) && !/^\/|\.\.\/|:\/\//.test(value)) return { ok: true };
+    return { ok: false, problem: { rule: 'value.type', message: `-${name} takes ${words}` } };
+  }
   switch (use) {
     case 'params': {
       const problem = encoderParamsProblem(name, value);
@@ -252,15 +253,11 @@ function checkText(name: string, use: TextUse, value: string): AvOptionVerdict {
     case 'variant-map':
     case 'segment-format':
       return { ok: true, named: { use, option: name, value } };
-    case 'muxer-name':
-      return { ok: false, problem: { rule: 'option.refused', message: `-${name} is not allowed` } };
-    default: {
-      const [pattern, words] = VALUE_TYPES[use];
-      return pattern.test(value) && !/^\/|\.\.\/|:\/\//.test(value)
-        ? { ok: true }
-        : { ok: false, problem: { rule: 'value.type', message: `-${name} takes ${words}` } };
-    }
   }
+}
+
+function isValueType(use: TextUse): use is ValueType {
+  return Object.hasOwn(VALUE_TYPES, use);
 }
 
 /** `key=value:key=value` of another muxer: every key is an AVOption itself; names of files may not hide there. */

@@ -207,6 +207,7 @@ export const REVIEWED_TEXT: Readonly<Record<string, string>> = {
   scale2ref: 'w width h height flags in_color_matrix out_color_matrix size s',
   scale_cuda: 'w h',
   scale_qsv: 'w h format',
+  scale_vt: 'w h color_matrix color_primaries color_transfer',
   segment: 'timestamps frames',
   select: 'expr e',
   selectivecolor: 'reds yellows greens cyans blues magentas whites neutrals blacks',

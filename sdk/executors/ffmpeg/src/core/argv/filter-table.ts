@@ -8,6 +8,18 @@ type Option = { name: string; type: string; alias: boolean; place: number | unde
 /** A filter as the tables know it: option name to type over all versions, and the names a place stands for. */
 export type FilterTable = { named: ReadonlyMap<string, string>; byPlace: readonly (readonly string[])[] };
 
+/** Filters that none of the builds in the tables contains: VideoToolbox on macOS. Same notation as in the tables. */
+const MORE_FILTERS: Readonly<Record<string, readonly (readonly [number, string | null])[]>> = {
+  scale_vt: [[0, 'w:string h:string color_matrix:string color_primaries:string color_transfer:string']],
+  transpose_vt: [[0, 'dir:int passthrough:int']],
+  yadif_videotoolbox: [[0, 'mode:int parity:int deint:int']],
+};
+
+function rowsOf(filter: string): readonly (readonly [number, string | null])[] | undefined {
+  if (Object.hasOwn(FILTERS, filter)) return FILTERS[filter];
+  return Object.hasOwn(MORE_FILTERS, filter) ? MORE_FILTERS[filter] : undefined;
+}
+
 /** Options every filter has. */
 export const GENERIC_OPTIONS: ReadonlyMap<string, string> = new Map([
   ['enable', 'string'],
@@ -38,7 +50,7 @@ function optionsOf(list: string): Option[] {
 
 /** The filter's options: names over all versions, places for the versions that count; undefined when no version knows the filter. */
 export function filterTable(name: string, columns: readonly number[]): FilterTable | undefined {
-  const rows = Object.hasOwn(FILTERS, name) ? FILTERS[name] : undefined;
+  const rows = rowsOf(name);
   if (rows === undefined) return undefined;
   const named = new Map<string, string>(GENERIC_OPTIONS);
   for (const [, list] of rows) {
@@ -77,6 +89,6 @@ export function isTextType(type: string): boolean {
 
 /** True when the filter has the option in every one of these versions. */
 export function hasOptionIn(filter: string, option: string, columns: readonly number[]): boolean {
-  const rows = Object.hasOwn(FILTERS, filter) ? (FILTERS[filter] ?? []) : [];
+  const rows = rowsOf(filter) ?? [];
   return columns.every((column) => optionsOf(listIn(rows, column) ?? '').some((one) => one.name === option));
 }

@@ -18,7 +18,7 @@ type Words = Readonly<Record<string, string>>;
 /** Options without a value. */
 const FLAGS: Words = {
   global:
-    'y n hide_banner stats copyts start_at_zero benchmark ignore_unknown copy_unknown xerror auto_conversion_filters recast_media',
+    'y n hide_banner stats copyts start_at_zero benchmark ignore_unknown copy_unknown xerror qphist psnr auto_conversion_filters recast_media',
   file: 'an vn sn dn shortest accurate_seek bitexact re find_stream_info',
   specified: 'copyinkf force_fps fix_sub_duration fix_sub_duration_heartbeat display_hflip display_vflip',
 };

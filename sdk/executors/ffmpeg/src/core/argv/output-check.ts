@@ -7,7 +7,7 @@ import type { NamedValue } from './av-options.js';
 import type { GivenFile } from './command-line.js';
 import { type OutputChoice, outputKind } from './format-policy.js';
 import type { OptionContext } from './option-check.js';
-import { extensionOf, foldedPath, nameOf, normalPath, parentOf, pathProblem } from './path-rules.js';
+import { extensionOf, foldedPath, normalPath, parentOf, pathProblem } from './path-rules.js';
 import { outputPattern } from './session-paths.js';
 import type { Problem } from './verdict.js';
 
@@ -79,10 +79,14 @@ function segmentFormatProblem(name: string, named: readonly NamedAt[]): Problem 
     : inner.problem;
 }
 
+/** Besides its segments the muxer may write `STEM.ts`, `STEM_vtt.m3u8`, `STEM0.vtt` and, beside the playlist, `init.mp4`. */
 function hlsSegmentsProblem(name: string, named: readonly NamedAt[], context: OptionContext): Problem | undefined {
   if (named.some((one) => one.value.option === 'hls_segment_filename')) return undefined;
   const stem = normalPath(name).replace(/\.[^./]*$/, '');
-  return context.paths.output(`${stem}%d.ts`, derivedFrom(stem));
+  const literal = literalPattern(foldedPath(stem)).replaceAll('%v', '[^/]+');
+  const folder = parentOf(foldedPath(stem));
+  const init = literalPattern(folder === '' ? 'init.mp4' : `${folder}/init.mp4`);
+  return context.paths.output(`${stem}%d.ts`, new RegExp(`^(${literal}(_vtt)?-?\\d*\\.(ts|m4s|mp4|vtt|aac)|${init})$`));
 }
 
 function dashSegmentsProblem(name: string, context: OptionContext): Problem | undefined {
@@ -95,8 +99,11 @@ function dashSegmentsProblem(name: string, context: OptionContext): Problem | un
 }
 
 function derivedFrom(stem: string): RegExp {
-  const literal = foldedPath(stem).replace(/[.*+?^${}()|[\]\\/]/g, '\\$&');
-  return new RegExp(`^${literal.replaceAll('%v', '[^/]+')}-?\\d+(-\\d+)?\\.[a-z0-9]+$`);
+  return new RegExp(`^${literalPattern(foldedPath(stem))}-?\\d+(-\\d+)?\\.[a-z0-9]+$`);
+}
+
+function literalPattern(text: string): string {
+  return text.replace(/[.*+?^${}()|[\]\\/]/g, '\\$&');
 }
 
 function templateProblem(name: string, letters: string, context: OptionContext): Problem | undefined {
@@ -160,21 +167,19 @@ function prefixProblem(value: string): Problem | undefined {
 
 /** Two-pass encoding writes PREFIX-0.log (and .mbtree) beside the session's files: no link may wait there. */
 function passProblem(file: GivenFile, context: OptionContext): Problem | undefined {
-  const two = file.options.some(
-    (option) => option.name === 'pass' || (option.name === 'flags' && /pass[12]/.test(option.value ?? '')),
-  );
-  if (!two || file.options.some((option) => option.name === 'passlogfile')) return undefined;
-  return passLogProblem(DEFAULT_PASS_LOG, context);
+  const has = (name: string, value: RegExp): boolean =>
+    file.options.some((option) => option.name === name && value.test(option.value ?? ''));
+  if (has('x265-params', /(^|:)pass=/)) return passLogProblem('x265_2pass', context);
+  if (!has('pass', /./) && !has('flags', /pass[12]/)) return undefined;
+  return file.options.some((option) => option.name === 'passlogfile')
+    ? undefined
+    : passLogProblem(DEFAULT_PASS_LOG, context);
 }
 
 /** The prefix of two-pass logs: an output rule on every name made from it. */
 export function passLogProblem(prefix: string, context: OptionContext): Problem | undefined {
   const problem = pathProblem(prefix);
   if (problem !== undefined) return problem;
-  const literal = foldedPath(nameOf(normalPath(prefix))).replace(/[.*+?^${}()|[\]\\/]/g, '\\$&');
-  const folder = foldedPath(parentOf(normalPath(prefix))).replace(/[.*+?^${}()|[\]\\/]/g, '\\$&');
-  return context.paths.output(
-    prefix,
-    new RegExp(`^${folder === '' ? '' : `${folder}\\/`}${literal}-\\d+\\.log(\\.mbtree|\\.cutree)?(\\.temp)?$`),
-  );
+  const literal = literalPattern(foldedPath(prefix));
+  return context.paths.output(prefix, new RegExp(`^${literal}(-\\d+)?\\.log(\\.mbtree|\\.cutree)?(\\.temp)?$`));
 }

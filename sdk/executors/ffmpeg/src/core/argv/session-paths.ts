@@ -100,7 +100,8 @@ export class SessionPaths {
 
   /**
    * An input that may be a numbered sequence (`frame%04d.png`) or, with `glob`, a pattern of `*` and `?` in its last part. Every
-   * file that matches must be a regular file and at least one must exist.
+   * file that matches must be a regular file and at least one must exist. Pictures of a sequence are never probed for another format, so
+   * their content is not looked at.
    */
   sequence(path: string, glob: boolean): Problem | undefined {
     const problem = pathProblem(path);
@@ -121,7 +122,7 @@ export class SessionPaths {
     const matches = this.#files.names(folder).filter((entry) => pattern.test(entry));
     if (matches.length === 0) return missing(path);
     for (const entry of matches) {
-      const wrong = this.input(folder === '' ? entry : `${folder}/${entry}`, 'media');
+      const wrong = this.input(folder === '' ? entry : `${folder}/${entry}`, 'data');
       if (wrong !== undefined) return wrong;
     }
     return undefined;

@@ -48,7 +48,7 @@ export const VALUE_TYPES = {
   pixels: [/^\+?[a-z0-9_]*$/, 'a pixel format such as yuv420p'],
   flags: [/^[-+]?\w[\w.-]*([-+|,]\w[\w.-]*)*$/, 'flag names joined by "+"'],
   loglevel: [
-    /^([a-z]+\+)*(quiet|panic|fatal|error|warning|info|verbose|debug|trace|-?\d+|repeat|level|[a-z]+)$/,
+    /^\+?([a-z]+\+)*(quiet|panic|fatal|error|warning|info|verbose|debug|trace|-?\d+|repeat|level|[a-z]+)$/,
     'a log level such as error, or level+warning',
   ],
   map: [/^(-?\d+(:[^,[\]]*)?(,\d+(:[^,[\]]*)?)?|\[[^[\]]+\])$/, 'a stream such as 0:v:0?, -0:s or [label]'],
