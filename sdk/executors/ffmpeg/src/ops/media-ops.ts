@@ -5,7 +5,8 @@
  * A program that ends with an exit code is a result, whatever the code; an error is what stopped it from running to its own end, or a full disk.
  */
 import { constants } from 'node:fs';
-import { access } from 'node:fs/promises';
+import { access, rm } from 'node:fs/promises';
+import { join } from 'node:path';
 import { TaskError, Workspace } from '@reelhost/sdk';
 import { z } from 'zod';
 import { checkArgv } from '../core/argv/check.js';
@@ -14,7 +15,7 @@ import { alignEnd, alignStart, HeadBuffer, relativePaths, TailBuffer } from '../
 import { ProgressMeter, ProgressParser } from '../core/progress.js';
 import { type ChildOutcome, runChild } from '../process/child.js';
 import { withFileLimit } from '../sandbox/file-limit.js';
-import { findBreach, measure, type QuotaBreach, watchQuota } from '../session/disk-usage.js';
+import { findBreach, measure, type QuotaBreach, reachableBytes, watchQuota } from '../session/disk-usage.js';
 import { sessionFiles } from '../session-files.js';
 import {
   abortReason,
@@ -127,7 +128,7 @@ async function runProgram(
   const known = new Map<string, number>();
   const used = await measure(sessionDir, (path, bytes) => known.set(path, bytes));
   const limits = {
-    totalBytes: services.sessionQuotaBytes,
+    totalBytes: await reachableBytes(sessionDir, services.sessionQuotaBytes, used.bytes),
     fileBytes: Math.min(run.maxOutputBytes, services.maxOutputBytes),
     known,
   };
@@ -181,7 +182,10 @@ async function runProgram(
       totalBytes: limits.totalBytes - 1,
     });
   }
-  if (breach) throw quotaError(breach, limits);
+  if (breach) {
+    await removeGrown(sessionDir, known);
+    throw quotaError(breach, limits);
+  }
   switch (outcome.stopped) {
     case null:
     case 'quota':
@@ -192,6 +196,15 @@ async function runProgram(
     case 'stalled':
       throw abortReason(run.signal);
   }
+}
+
+/** What the stopped run created or grew goes, so that the session has room again: media sessions have no op that deletes. */
+async function removeGrown(sessionDir: string, known: ReadonlyMap<string, number>): Promise<void> {
+  const grown: string[] = [];
+  await measure(sessionDir, (path, bytes) => {
+    if (bytes > (known.get(path) ?? -1)) grown.push(path);
+  });
+  for (const path of grown) await rm(join(sessionDir, path), { force: true });
 }
 
 function unavailable(tool: 'ffmpeg' | 'ffprobe', code: string, services: Services): TaskError {
@@ -206,12 +219,12 @@ function quotaError(breach: QuotaBreach, limits: { totalBytes: number; fileBytes
     case 'disk_full':
       return new TaskError(
         'disk_full',
-        `the session has ${breach.bytes} bytes on disk, its quota is ${limits.totalBytes}; the program was stopped`,
+        `the session has ${breach.bytes} bytes on disk, allowed are ${limits.totalBytes}; the program was stopped and what it had written is removed`,
       );
     case 'output_too_large':
       return new TaskError(
         'output_too_large',
-        `"${breach.path}" has ${breach.bytes} bytes, allowed are ${limits.fileBytes}; the program was stopped`,
+        `"${breach.path}" has ${breach.bytes} bytes, allowed are ${limits.fileBytes}; the program was stopped and what it had written is removed`,
       );
   }
 }

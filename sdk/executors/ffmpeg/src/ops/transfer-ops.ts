@@ -1,7 +1,7 @@
 /** `stage` brings an object into the session, `publish` sends a file of it out. Both stream, hash in the same pass and report progress. */
 import { TaskError } from '@reelhost/sdk';
 import { z } from 'zod';
-import { measure } from '../session/disk-usage.js';
+import { measure, reachableBytes } from '../session/disk-usage.js';
 import { resolveFile, resolveTarget } from '../session/session-path.js';
 import { download } from '../transfer/download.js';
 import { TransferError } from '../transfer/transfer-error.js';
@@ -37,13 +37,14 @@ export const stage: Op = async (args, run) => {
   const { url, path, maxBytes, sha256 } = parseArgs(stageArgs, args);
   const target = await resolveTarget(run.sessionDir, path);
   const used = (await measure(run.sessionDir)).bytes - target.bytes;
+  const reachable = await reachableBytes(run.sessionDir, run.services.sessionQuotaBytes, used);
   try {
     return {
       ...(await download(run.services.transport, {
         url,
         target: target.absolute,
         maxBytes: maxBytes ?? run.services.sessionQuotaBytes,
-        roomBytes: Math.max(0, run.services.sessionQuotaBytes - used),
+        roomBytes: Math.max(0, reachable - used),
         ...(sha256 == null ? {} : { sha256 }),
         signal: run.signal,
         onBytes: reporter('stage', run),

@@ -4,7 +4,7 @@
  * Two limits: the sum of all files (the session's disk quota, `disk_full`) and the size of any single file (the job's output cap, `output_too_large`).
  * Sizes are file lengths, which is also what RLIMIT_FSIZE counts; a hole counts as if it were filled. Symlinks are not followed.
  */
-import { lstat, opendir } from 'node:fs/promises';
+import { lstat, opendir, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 
 /** What lies in a directory tree. */
@@ -56,6 +56,15 @@ export async function measure(root: string, onFile?: (path: string, bytes: numbe
     }
   }
   return usage;
+}
+
+/** What is always left free on the file system of the sessions: the computer belongs to somebody. */
+export const HOST_RESERVE_BYTES = 256 * 1024 * 1024;
+
+/** The largest sum of files a session may reach: its quota, or what the file system has room for when that is less. */
+export async function reachableBytes(root: string, quotaBytes: number, usedBytes: number): Promise<number> {
+  const { bavail, bsize } = await statfs(root);
+  return Math.min(quotaBytes, usedBytes + Math.max(0, bavail * bsize - HOST_RESERVE_BYTES));
 }
 
 /** Looks once whether a limit is crossed. */
