@@ -195,7 +195,7 @@ const EXTRA =
   'allow_sw require_sw realtime prio_speed power_efficient frames_before frames_after constant_bit_rate alpha_quality spatial_aq max_slice_bytes max_ref_frames ' +
   'usage quality rc preencode preanalysis enforce_hrd filler_data vbaq frame_skipping skip_frame qp_i qp_p qp_b min_qp_i max_qp_i min_qp_p max_qp_p qvbr_quality_level header_spacing bf_delta_qp bf_ref bf_ref_delta_qp ' +
   'me_half_pel me_quarter_pel max_au_size intra_refresh_mb high_motion_quality_boost_enable gops_per_idr header_insertion_mode profile_tier async_depth latency smart_access_video pa_activity_type pa_lookahead_buffer_depth ' +
-  'rate_control scenario hw_encoding afterburner eld_sbr eld_v2 signaling latm header_period vbr loopfilter max_nal_size allow_skip_frames cabac rc_mode qpa tier period';
+  'aac_at_mode aac_at_quality rate_control scenario hw_encoding afterburner eld_sbr eld_v2 signaling latm header_period vbr loopfilter max_nal_size allow_skip_frames cabac rc_mode qpa tier period';
 
 /** Why an AVOption is refused by name, or undefined. */
 export function refusedAvOption(name: string): string | undefined {

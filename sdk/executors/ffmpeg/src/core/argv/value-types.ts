@@ -5,7 +5,7 @@
 import type { Problem } from './verdict.js';
 
 const NUMBER = /^[-+.(\w][-+.\w()*/^, :]*$/;
-const NAME = /^[A-Za-z0-9][\w.+-]*$/;
+const NAME = /^([A-Za-z0-9][\w.+-]*|-\d+)$/;
 
 /** Longest value of an option that is not text. */
 const MAX_VALUE = 1_024;
@@ -43,7 +43,7 @@ export const VALUE_TYPES = {
   time: [/^[-+]?(\d+:)?(\d+:)?\d*(\.\d*)?(us|ms|s)?$/, 'a time such as 12.5, 00:01:30.250 or 500ms'],
   size: [/^(\d+x\d+|[a-z0-9]+(-\w+)?)$/i, 'a size such as 1280x720 or hd720'],
   rate: [/^[\w.+-]+([/:][\d.]+)?$/, 'a rate such as 25, 30000/1001 or ntsc'],
-  ratio: [/^[\d.]+([:/][\d.]+)?$/, 'a ratio such as 16:9 or 1.7778'],
+  ratio: [/^(demux|filter|-1|[\d.]+([:/][\d.]+)?)$/, 'a ratio such as 16:9 or 1.7778'],
   name: [NAME, 'a name'],
   pixels: [/^\+?[a-z0-9_]*$/, 'a pixel format such as yuv420p'],
   flags: [/^[-+]?\w[\w.-]*([-+|,]\w[\w.-]*)*$/, 'flag names joined by "+"'],
@@ -61,7 +61,7 @@ export const VALUE_TYPES = {
   ],
   layout: [/^[\w.()+ |-]+$/, 'a channel layout such as stereo or 5.1(side)'],
   matrix: [/^[\d, ]+$/, 'numbers joined by ","'],
-  token: [/^[\w.,:+\-*@()|=/ %#]*$/, 'letters, digits and . , : + - * = ( ) | % #'],
+  token: [/^[\w.,:;+\-*@()|=/ %#]*$/, 'letters, digits and . , : ; + - * = ( ) | % #'],
   tag: [/^[\x20-\x7e]{1,16}$/, 'a four character tag'],
   streams: [/^[\w:#.=?\-[\]*, ]*$/, 'a stream specifier such as v:0'],
   text: [/^[\s\S]*$/, 'text'],
