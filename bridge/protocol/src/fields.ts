@@ -59,3 +59,11 @@ export function absent<T extends z.ZodType>(schema: T) {
 export function orElse<T extends z.ZodType>(schema: T, fallback: z.output<T>) {
   return schema.nullish().transform((value) => value ?? fallback);
 }
+
+/** A limit or duration of a gateway: left out, null and 0 all say that there is none; a fraction is rounded up to a whole unit. */
+export const unlessZero = z
+  .number()
+  .min(0)
+  .max(Number.MAX_SAFE_INTEGER)
+  .nullish()
+  .transform((value) => (value === null || value === undefined || value === 0 ? undefined : Math.ceil(value)));

@@ -19,8 +19,9 @@ import {
   prose,
   protocolVersionText,
   timestamp,
+  unlessZero,
 } from './fields.js';
-import { CANCEL_GRACE_SEC, DEAD_AFTER_SEC, HEARTBEAT_SEC, MAX_PAYLOAD_BYTES } from './limits.js';
+import { CANCEL_GRACE_SEC, DEAD_AFTER_SEC, HEARTBEAT_SEC, MAX_PAYLOAD_BYTES, MAX_SESSION_SEC } from './limits.js';
 import { CANCEL_REASONS, RUNNER_KINDS } from './names.js';
 import type { JsonObject, RawJson } from './raw-json.js';
 import { heldJob } from './runner-messages.js';
@@ -69,7 +70,7 @@ export const gatewayHeartbeatOut = z.strictObject({
   leases: z.array(z.strictObject(leaseAnswer)).max(4_096),
 });
 
-const assignLimits = z.object({ maxOutputBytes: absent(count), idleTimeoutSec: absent(positive) });
+const assignLimits = z.object({ maxOutputBytes: unlessZero, idleTimeoutSec: unlessZero });
 const assignRequires = z
   .object({ runtimeImageDigest: absent(name), fontsetVersion: absent(name) })
   .catchall(z.unknown());
@@ -79,13 +80,16 @@ export const assign = z.object({
   leaseEpoch: count,
   jobToken: jobTokenText,
   attempt: orElse(count, 0),
-  timeoutSec: positive,
+  timeoutSec: unlessZero.transform((value) => value ?? MAX_SESSION_SEC),
   limits: orElse(assignLimits, { maxOutputBytes: undefined, idleTimeoutSec: undefined }),
   requires: orElse(assignRequires, { runtimeImageDigest: undefined, fontsetVersion: undefined }),
   spec: orElse(jsonObject, {}),
   orgId: absent(name),
 });
-/** `requires` keeps pins this version does not know, so that a runner can see that it does not know them. */
+/**
+ * A `timeoutSec` that is left out is the longest session there is; limits that are left out (or 0, or null) are undefined. `requires` keeps pins this
+ * version does not know, so that a runner can see that it does not know them.
+ */
 export type Assign = z.infer<typeof assign>;
 export const assignOut = z.strictObject({
   jobType: name,
@@ -106,7 +110,7 @@ export const opRequest = z.object({
   opId: opIdText,
   op: z.string().min(1).max(256),
   args: orElse(jsonObject, {}),
-  timeoutSec: absent(positive),
+  timeoutSec: unlessZero,
 });
 /** `timeoutSec` is undefined when the gateway sent none; the job's own limit holds then. */
 export type OpRequest = z.infer<typeof opRequest>;

@@ -114,6 +114,37 @@ test('fields a later version adds are ignored everywhere [RB-ENV-05]', () => {
   expect(JSON.stringify(inbound)).not.toContain('later');
 });
 
+test('what a gateway left out, or wrote as null or 0, is a default and never a lost job', () => {
+  const read = (payload: object) => {
+    const text = JSON.stringify({ v: 1, type: 'assign', id: 'm', jobId: 'j', payload });
+    const inbound = readInbound(text, 'gatewayToRunner');
+    return inbound.kind === 'message' && inbound.message.type === 'assign' ? inbound.message : undefined;
+  };
+  const least = { jobType: 'video.compile', leaseEpoch: 1, jobToken: 'FIXTURE.job.token' };
+  const zero = {
+    ...least,
+    timeoutSec: 0,
+    limits: { maxOutputBytes: 0, idleTimeoutSec: 0 },
+    requires: null,
+    spec: null,
+  };
+  for (const payload of [least, zero]) {
+    expect(read(payload)).toMatchObject({
+      payload: {
+        timeoutSec: 14_400,
+        attempt: 0,
+        limits: { maxOutputBytes: undefined, idleTimeoutSec: undefined },
+        requires: {},
+        spec: {},
+      },
+      specText: '{}',
+    });
+  }
+  expect(read({ ...least, timeoutSec: 1.2 })?.payload.timeoutSec).toBe(2);
+  expect(read({ ...least, timeoutSec: -1 })).toBeUndefined();
+  expect(read({ ...least, timeoutSec: '60' })).toBeUndefined();
+});
+
 test('numbers and key order of arguments survive as text', () => {
   const args = '{ "z":1.0, "a":1180591620717411303424,"é":"\\u00e9" }';
   const text = `{"v":1,"type":"op.request","id":"m","jobId":"j","sessionId":"s","payload":{"args":{},"opId":"o","op":"x","args":${args}}}`;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { Job } from '../src/core/index.js';
-import { JOB, Rig, SESSION } from './rig.js';
+import { JOB, Rig, SESSION } from '../../tests/rig.js';
+import type { Job } from './index.js';
 
 const cancel = (rig: Rig, reason: 'user' | 'lease_lost' | 'revoked' = 'user', graceSec = 10): Rig =>
   rig.gateway({ type: 'cancel', jobId: JOB, payload: { reason, graceSec } });

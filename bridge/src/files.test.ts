@@ -14,16 +14,16 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { helloSignatureText } from '@reelhost/bridge-protocol';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { openStore } from '../src/bridge-store.js';
-import { ConfigError } from '../src/config-error.js';
-import { readControl, watchControl } from '../src/control-file.js';
-import { type Job, statusOf } from '../src/core/index.js';
-import { deviceIdentity, poolIdentity } from '../src/identity.js';
-import { createLog } from '../src/log.js';
-import { AlreadyRunning, lockStateDir } from '../src/state-lock.js';
-import { openStatusFile } from '../src/status-file.js';
-import { suspendClock } from '../src/suspend-clock.js';
-import { JOB, Rig } from './rig.js';
+import { JOB, Rig } from '../tests/rig.js';
+import { openStore } from './bridge-store.js';
+import { ConfigError } from './config-error.js';
+import { readControl, watchControl } from './control-file.js';
+import { type Job, statusOf } from './core/index.js';
+import { deviceIdentity, poolIdentity } from './identity.js';
+import { createLog } from './log.js';
+import { AlreadyRunning, lockStateDir } from './state-lock.js';
+import { openStatusFile } from './status-file.js';
+import { suspendClock } from './suspend-clock.js';
 
 let dir: string;
 beforeEach(() => {

@@ -4,8 +4,8 @@
  */
 import type { RunnerMessage } from '@reelhost/bridge-protocol';
 import { describe, expect, it } from 'vitest';
-import type { Job } from '../src/core/index.js';
-import { JOB, Rig } from './rig.js';
+import { JOB, Rig } from '../../tests/rig.js';
+import type { Job } from './index.js';
 
 type Victim = 'bridge' | 'broker' | 'executor' | 'gateway' | 'network';
 type Death = 'SIGKILL' | 'SIGSTOP 10 s' | 'SIGSTOP 60 s' | 'cut' | 'half-open';

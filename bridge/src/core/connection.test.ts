@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { backoffMs, verdictOf } from '../src/core/index.js';
-import { JOB, Rig, SESSION } from './rig.js';
+import { JOB, Rig, SESSION } from '../../tests/rig.js';
+import { backoffMs, verdictOf } from './index.js';
 
 describe('greeting', () => {
   it('hello comes first and nothing else before the welcome [RB-HS-01]', () => {

@@ -5,10 +5,10 @@ import { type AddressInfo, connect, type Socket } from 'node:net';
 import { MAX_MESSAGE_BYTES, SUBPROTOCOL } from '@reelhost/bridge-protocol';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { type WebSocket, WebSocketServer } from 'ws';
-import type { Input } from '../src/core/index.js';
-import { GatewayLink } from '../src/gateway-link.js';
-import { gatewayUrl } from '../src/gateway-url.js';
-import { describeRoute, proxyFor } from '../src/proxy-route.js';
+import type { Input } from './core/index.js';
+import { GatewayLink } from './gateway-link.js';
+import { gatewayUrl } from './gateway-url.js';
+import { describeRoute, proxyFor } from './proxy-route.js';
 
 describe('gateway URL [RB-NET-02]', () => {
   it.each([

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { JOB, MEDIA, Rig, SESSION } from './rig.js';
+import { JOB, MEDIA, Rig, SESSION } from '../../tests/rig.js';
 
 describe('assign', () => {
   it('accepts with the id of the assign, epoch and token, once the broker has shown that it lives [RB-JOB-03] [RB-MSG-01]', () => {
