@@ -111,7 +111,8 @@ function openSession(turn: Turn, job: Job, localId: string): void {
 
 function enqueue(turn: Turn, job: Job, session: Session, op: RunningOp): void {
   const { jobId, epoch, jobType } = job;
-  const limits = `{"maxOutputBytes":${job.maxOutputBytes},"idleTimeoutSec":${job.idleTimeoutSec}}`;
+  // 0 is how an assign without a cap is kept.
+  const limits = `{"maxOutputBytes":${job.maxOutputBytes === 0 ? 'null' : job.maxOutputBytes},"idleTimeoutSec":${job.idleTimeoutSec}}`;
   const sessionText = `{"id":${JSON.stringify(session.localId)},"dir":${JSON.stringify(session.dir)},"spec":${job.specText},"limits":${limits}}`;
   const argsText = `{"op":${JSON.stringify(op.op)},"args":${op.argsText},"session":${sessionText}}`;
   const { localId } = session;
