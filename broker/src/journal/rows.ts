@@ -1,4 +1,5 @@
 /** Between rows of the journal and the objects of the core. */
+import { quote } from '@reelhost/protocol';
 import {
   JOB_STATES,
   type Job,
@@ -84,8 +85,8 @@ export function executionText(job: Job): string | null {
   const { execution } = job;
   if (execution === null) return null;
   const { executionId, reservationId, runtimeId, pid, extension, idempotent, startedAt } = execution;
-  const stored: StoredExecution = { executionId, reservationId, runtimeId, pid, extension, idempotent, startedAt };
-  return JSON.stringify(stored);
+  // By hand: this is written once per job. Ids of executions are the broker's own and need no escaping.
+  return `{"executionId":"${executionId}","reservationId":"${reservationId}","runtimeId":${quote(runtimeId)},"pid":${pid},"extension":${extension},"idempotent":${idempotent},"startedAt":${startedAt}}`;
 }
 
 export interface SessionRow {
