@@ -15,6 +15,8 @@ export interface PackageRule {
   readonly ours: readonly string[];
   /** Packages of this repository whose process it starts: only a dynamic import of `<package>/main` or a resolved path. */
   readonly starts?: readonly string[];
+  /** Dependencies that carry programs and are found by their path, not imported. */
+  readonly carriers?: readonly string[];
   /** Set where nothing else may come from the registry either. */
   readonly onlyExternal?: readonly string[];
 }
@@ -38,6 +40,7 @@ export const PACKAGE_RULES: readonly PackageRule[] = [
     dir: 'fixtures',
     ours: ['@reelhost/bridge-protocol', '@reelhost/protocol', '@reelhost/sdk'],
     starts: ['reelhost', '@reelhost/broker', '@reelhost/bridge', ...EXECUTORS],
+    carriers: ['@ffmpeg-installer/ffmpeg', '@ffprobe-installer/ffprobe'],
   },
 ];
 
@@ -212,7 +215,7 @@ export function checkImports(root: string): { violations: Violation[]; unused: s
   const unused = PACKAGE_RULES.flatMap((rule) => {
     const manifest = manifests.get(rule.dir) as Manifest;
     return [...manifest.dependencies]
-      .filter((name) => used.get(rule.dir)?.has(name) !== true)
+      .filter((name) => used.get(rule.dir)?.has(name) !== true && rule.carriers?.includes(name) !== true)
       .map((name) => `${rule.dir}/package.json declares ${name}, and nothing there imports it`);
   });
   return { violations, unused, cores: [...cores].sort() };
