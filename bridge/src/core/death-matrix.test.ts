@@ -115,6 +115,11 @@ class World {
     this.rig.input({ kind: 'brokerLost' });
   }
 
+  /** What no broker may do: for the negative control. */
+  forgetJournal(): void {
+    this.#journal.clear();
+  }
+
   killExecutor(): void {
     for (const opId of this.#running.keys()) this.#journal.set(opId, { ok: false, code: 'executor_lost' });
     this.#running.clear();
@@ -394,6 +399,14 @@ describe('death matrix [RB-RES-01] [RB-RES-03] [RB-IDM-03] [RB-FEN-04]', () => {
     world.ask('op-c', 'close');
     world.run(1_000);
     expect(world.jobState).toBe('Succeeded');
+  });
+
+  it('would notice a second run: a broker that forgets what it ran fails the cell', () => {
+    const world = new World();
+    arrange(world, 'result not yet sent', false);
+    world.forgetJournal();
+    world.run(20_000);
+    expect(world.ledger).toEqual(['op-0', 'op-1', 'op-1']);
   });
 
   it('has every cell', () => {

@@ -18,9 +18,9 @@ import {
 } from './turn.js';
 
 /** Room between the deadline of a cancel and our answer, for a slow wire. */
-const ANSWER_MARGIN_MS = 500;
+const ANSWER_MARGIN_MS = 800;
 /** Room between the kill of the work and our answer, for cleaning up. */
-const CLEAN_MARGIN_MS = 1_500;
+const CLEAN_MARGIN_MS = 1_200;
 /** A process that ignores SIGTERM is killed this long after a cancel at the latest. */
 const MAX_KILL_GRACE_MS = 8_000;
 /** The bridge ends over-age and idle sessions this much later than the gateway should have. */
