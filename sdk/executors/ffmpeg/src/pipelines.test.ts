@@ -80,7 +80,9 @@ describe.each(builds)('with %s', (_name, variables) => {
       await s.encode(
         '-i green.mp4 -i in.mp4 -filter_complex [0:v]chromakey=0x00ff00:0.2:0.1[k];[1:v]scale=160:90[b];[b][k]overlay=shortest=1[v] -map [v] -an -t 1 keyed.mp4',
       );
-      await s.encode('-i green.mp4 -vf chromakey=0x00ff00:0.2:0.1,format=yuva420p,alphaextract,fps=5 -an mask/%03d.png');
+      await s.encode(
+        '-i green.mp4 -vf chromakey=0x00ff00:0.2:0.1,format=yuva420p,alphaextract,fps=5 -an mask/%03d.png',
+      );
       expect((await readdir(join(s.dir, 'mask'))).length).toBeGreaterThanOrEqual(5);
     });
   });
