@@ -269,7 +269,7 @@ describe('up', () => {
     await up.event('broker.ready');
     const { code, err } = reelhost('up', '--config', join(dir, 'up.toml'));
     expect(code).toBe(5);
-    expect(err).toContain('a broker answers on');
+    expect(err).toContain('runs already on');
   });
 
   it('ends what a dead executor left in its process group, and restarts it', async () => {
@@ -316,6 +316,31 @@ describe('up', () => {
     await ended;
     const { code } = reelhost('status', '--state-dir', join(dir, 'state'), '--socket', join(dir, 'run', 'b.sock'));
     expect({ code, pid: Number(pid) > 0 }).toEqual({ code: 3, pid: true });
+  });
+
+  it('clears what a killed up left, and never touches a process that only has the same id', async () => {
+    // A part that does not stop by itself, as one that is busy: it holds out until it is asked a second time.
+    const stubborn =
+      'let n=0;process.on("SIGTERM",()=>{if(++n>0)process.exit(0)});console.error(JSON.stringify({event:"mine"}));setInterval(()=>{},1000)';
+    config(
+      `[[executor]]\nname = "mine"\ncommand = [${JSON.stringify(process.execPath)}, "-e", ${JSON.stringify(stubborn)}]\n`,
+    );
+    const first = new Up();
+    const { pid: left } = await first.event('up.part_started', { part: 'executor mine' });
+    await first.event('mine');
+    const gone = new Promise((resolve) => first.child.once('exit', resolve));
+    first.child.kill('SIGKILL');
+    await gone;
+    const file = join(dir, 'state', 'up.status.json');
+    const status = JSON.parse(readFileSync(file, 'utf8')) as { parts: Record<string, unknown>[] };
+    status.parts.push({ name: 'stranger', pid: process.pid, mark: 'another start', phase: 'running' });
+    writeFileSync(file, JSON.stringify(status));
+    const second = new Up();
+    const cleared = await second.event('up.ends_predecessor');
+    expect(cleared['parts']).toContain('executor mine');
+    expect(cleared['parts']).not.toContain('stranger');
+    await second.event('broker.ready');
+    expect(isGone(Number(left))).toBe(true);
   });
 
   it('checks a configuration without starting anything', () => {
