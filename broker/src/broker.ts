@@ -6,18 +6,8 @@
  * effects of its turn, never the process.
  */
 import type { Socket } from 'node:net';
-import {
-  type Envelope,
-  type ErrorCode,
-  encodeError,
-  JSON_LIMITS,
-  JSON_LIMITS_EXTENSION,
-  parseRequest,
-  readEnvelope,
-  reportIds,
-} from '@reelhost/protocol';
+import { encodeError } from '@reelhost/protocol';
 import type { Clock } from './clock.js';
-import { refuse } from './core/core.js';
 import {
   type Core,
   connectionClosed,
@@ -26,13 +16,11 @@ import {
   type Effect,
   endTurn,
   nextWakeMs,
-  type Peer,
   peerConnected,
-  reportUnusable,
-  requestReceived,
   timePassed,
 } from './core/index.js';
 import { CrashPoint } from './crash-point.js';
+import { takeFrames } from './intake.js';
 import type { Journal } from './journal/journal.js';
 import type { Logger } from './log.js';
 import { SecretStore } from './secrets.js';
@@ -64,6 +52,8 @@ export class Broker {
   readonly #parts: BrokerParts;
   readonly #connections = new Map<number, Connection>();
   readonly #dirty = new Set<Connection>();
+  /** Connections with requests that are left for a later turn. */
+  readonly #held = new Set<Connection>();
   readonly #secrets = new SecretStore();
   readonly #crash = CrashPoint.fromEnvironment(process.env);
   #nextConnection = 1;
@@ -81,7 +71,9 @@ export class Broker {
   /** Takes over an accepted socket. */
   accept(socket: Socket): void {
     const id = this.#nextConnection++;
-    const connection = new Connection(id, socket, this.core.settings.maxFrameBytes);
+    const connection = new Connection(id, socket, this.core.settings.maxFrameBytes, () =>
+      this.#guard(() => this.#release()),
+    );
     this.#connections.set(id, connection);
     this.#input(() => peerConnected(this.core, id));
     socket.on('data', (chunk: Buffer) => this.#guard(() => this.#received(connection, chunk)));
@@ -89,6 +81,7 @@ export class Broker {
     socket.on('close', () => {
       this.#connections.delete(id);
       this.#dirty.delete(connection);
+      this.#held.delete(connection);
       this.#input(() => connectionClosed(this.core, id));
     });
   }
@@ -109,59 +102,32 @@ export class Broker {
   }
 
   #received(connection: Connection, chunk: Buffer): void {
-    if (!connection.reading) return;
+    connection.reader.push(chunk);
+    this.#take(connection);
+  }
+
+  /** Handles what a connection has sent, or as much of it as fits into one turn. */
+  #take(connection: Connection): void {
     const peer = this.core.peers.get(connection.id);
-    if (peer === undefined) return;
+    if (peer === undefined || !connection.reading) return;
     this.core.now = this.#parts.clock.now();
-    const { reader } = connection;
-    reader.push(chunk);
-    for (let payload = reader.next(); payload !== undefined; payload = reader.next()) {
-      const result = readEnvelope(payload, peer.extension ? JSON_LIMITS_EXTENSION : JSON_LIMITS);
-      if (!result.ok) {
-        this.#fault(connection, result.fault.code, result.fault.reason);
-        break;
-      }
-      this.#handle(connection, peer, result.envelope);
-      if (!connection.reading) break;
-    }
-    if (reader.fault !== undefined && connection.reading)
-      this.#fault(connection, reader.fault.code, reader.fault.reason);
+    if (takeFrames(this.core, connection, peer, this.#parts.log)) this.#hold(connection);
     this.planTurn();
   }
 
-  #handle(connection: Connection, peer: Peer, envelope: Envelope): void {
-    const parsed = parseRequest(envelope, { extension: peer.extension });
-    if (parsed.ok) {
-      const { request } = parsed;
-      const body =
-        request.type === 'succeeded'
-          ? request.result.text
-          : request.type === 'failed'
-            ? (envelope.raw('error') ?? '')
-            : '';
-      requestReceived(this.core, peer, { request, bodyBytes: utf8Bytes(body) });
-      if (request.type === 'hello' && peer.extension)
-        connection.reader.maxFrameBytes = this.core.settings.extensionMaxFrameBytes;
-      return;
-    }
-    const { refusal } = parsed;
-    if (refusal.fatal) return this.#fault(connection, refusal.code, refusal.message);
-    const ids = envelope.type === 'succeeded' || envelope.type === 'failed' ? reportIds(envelope) : undefined;
-    const type = refusal.code === 'result_too_large' ? 'result_invalid' : 'error_too_large';
-    if (ids !== undefined && peer.executions.has(ids.execution_id) && refusal.code !== 'invalid_failure') {
-      return reportUnusable(this.core, peer, { request_id: envelope.requestId, ...ids }, type, refusal.message);
-    }
-    refuse(this.core, peer, { request_id: envelope.requestId }, refusal.code, refusal.message);
+  #hold(connection: Connection): void {
+    connection.pause();
+    this.#held.add(connection);
   }
 
-  /** The connection has broken the protocol: one uncorrelated error, then the end. */
-  #fault(connection: Connection, code: ErrorCode, message: string): void {
-    this.#parts.log.info({ event: 'peer.fault', connection: connection.id, code, reason: message });
-    this.core.effects.push(
-      { kind: 'send', to: connection.id, text: encodeError(undefined, code, { message }) },
-      { kind: 'closeConnection', to: connection.id },
-    );
-    connection.stopReading();
+  /** Goes on with connections whose requests had to wait, unless their answers have not left yet. */
+  #release(): void {
+    for (const connection of [...this.#held]) {
+      if (connection.congested) continue;
+      this.#held.delete(connection);
+      connection.resume();
+      this.#take(connection);
+    }
   }
 
   /** Asks for a turn at the end of this round of the event loop. */
@@ -194,6 +160,7 @@ export class Broker {
         this.#parts.log.warn({ event: 'peer.cut_off', connection: connection.id, reason: 'slow_consumer' });
     }
     this.#dirty.clear();
+    if (this.#held.size > 0) this.#release();
     this.#crash?.pass('sent');
     core.recent.trim();
     this.#armTimer();
@@ -321,9 +288,4 @@ export class Broker {
     if (this.#timer !== null) clearTimeout(this.#timer);
     for (const connection of this.#connections.values()) connection.end();
   }
-}
-
-/** Bytes of a text in UTF-8, exactly only where the difference could matter. */
-function utf8Bytes(text: string): number {
-  return text.length < 2048 ? text.length : Buffer.byteLength(text);
 }

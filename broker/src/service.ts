@@ -71,7 +71,7 @@ export async function serveLocked(
     mode: options.socketMode,
     maxConnections: connectionLimit(options.maxConnections),
     onConnection: (socket) => broker.accept(socket),
-    onRefused: () => log.warn({ event: 'peer.refused', reason: 'too_many_connections' }),
+    onRefused: sparingly(log, { event: 'peer.refused', reason: 'too_many_connections' }),
   });
   const housekeeping = new Housekeeping({
     core,
@@ -107,6 +107,20 @@ export async function serveLocked(
     broker.abandon();
     journal.close();
   }
+}
+
+/** Logs an event that may come very often: the first of each second, with the number since the last line. */
+function sparingly(log: Logger, line: { readonly event: string; readonly reason: string }): () => void {
+  let saidAt = Number.NEGATIVE_INFINITY;
+  let times = 0;
+  return () => {
+    times++;
+    const now = performance.now();
+    if (now - saidAt < 1000) return;
+    log.warn({ ...line, times });
+    saidAt = now;
+    times = 0;
+  };
 }
 
 /** Opens the journal; on a full disk it gives up the reserve, and then waits for space instead of failing again and again. Null: stopped meanwhile. */

@@ -169,7 +169,12 @@ export function recordSchedule(core: Core, schedule: Schedule): void {
 export function reply(core: Core, peer: Peer, type: string, requestId: string, fields: string): void {
   if (peer.closed) return;
   peer.outstanding.delete(requestId);
-  core.effects.push({ kind: 'send', to: peer.id, text: messageText(type, requestId, fields) });
+  send(core, peer, messageText(type, requestId, fields));
+}
+
+function send(core: Core, peer: Peer, text: string): void {
+  peer.answered += text.length;
+  core.effects.push({ kind: 'send', to: peer.id, text });
 }
 
 /** Sends something nobody asked for, with a request id of its own. */
@@ -198,7 +203,7 @@ export function refuse(
   if (peer.closed) return;
   peer.outstanding.delete(request.request_id);
   const error = `,"error":{"code":"${code}","message":${JSON.stringify(text)}${extra}}`;
-  core.effects.push({ kind: 'send', to: peer.id, text: messageText('error', request.request_id, error) });
+  send(core, peer, messageText('error', request.request_id, error));
 }
 
 export function log(

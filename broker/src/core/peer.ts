@@ -76,6 +76,8 @@ export interface Peer {
   readonly outstanding: Set<string>;
   helloDeadline: number;
   readonly helloItem: DueItem;
+  /** Characters sent to it since the driver last took its frames. */
+  answered: number;
   /** Refused work for lack of capacity: no more before this monotonic ms. */
   refusingUntil: number;
   closed: boolean;
@@ -98,6 +100,7 @@ export function newPeer(id: ConnectionId, now: number): Peer {
     outstanding: new Set(),
     helloDeadline: -1,
     helloItem: { kind: 'helloTimeout', connection: id },
+    answered: 0,
     refusingUntil: 0,
     closed: false,
   };

@@ -19,15 +19,33 @@ export class Connection {
   readonly #socket: Socket;
   #texts: string[] = [];
   #reading = true;
+  #congested = false;
   #ending = false;
 
-  constructor(id: number, socket: Socket, maxFrameBytes: number) {
+  /** `onDrained` is called when a congested peer has read enough. */
+  constructor(id: number, socket: Socket, maxFrameBytes: number, onDrained: () => void) {
     this.id = id;
     this.#socket = socket;
     this.reader = new FrameReader(maxFrameBytes);
     socket.on('drain', () => {
-      if (this.#reading) socket.resume();
+      if (this.#congested) this.resume();
+      this.#congested = false;
+      onDrained();
     });
+  }
+
+  /** Whether so much waits for the peer that its own requests have to wait. */
+  get congested(): boolean {
+    return this.#congested;
+  }
+
+  /** Takes nothing from the socket for now. */
+  pause(): void {
+    this.#socket.pause();
+  }
+
+  resume(): void {
+    if (this.#reading) this.#socket.resume();
   }
 
   /** Whether more is read from it; not when it has broken the protocol or is being closed. */
@@ -56,7 +74,10 @@ export class Connection {
       this.destroy();
       return false;
     }
-    if (waiting > PAUSE_BYTES) this.#socket.pause();
+    if (waiting > PAUSE_BYTES) {
+      this.#congested = true;
+      this.#socket.pause();
+    }
     if (this.#ending) this.#socket.end();
     return true;
   }

@@ -1,0 +1,91 @@
+/**
+ * From bytes to inputs of the core: frames, envelopes, requests; and the end of a connection that breaks the protocol.
+ *
+ * Of one connection a turn takes only so many frames, and only as long as its answers are not too much: the rest stays unread until the answers
+ * have left. So a peer that asks faster than it reads waits for itself and for nobody else.
+ */
+import {
+  type Envelope,
+  type ErrorCode,
+  encodeError,
+  JSON_LIMITS,
+  JSON_LIMITS_EXTENSION,
+  parseRequest,
+  readEnvelope,
+  reportIds,
+} from '@reelhost/protocol';
+import { refuse } from './core/core.js';
+import { type Core, type Peer, reportUnusable, requestReceived } from './core/index.js';
+import type { Logger } from './log.js';
+import type { Connection } from './socket/connection.js';
+
+/** Frames of one connection in one turn. */
+const FRAMES_PER_TURN = 512;
+/** Characters of answers to one connection in one turn after which no more of its requests are taken. */
+const ANSWERS_PER_TURN = 1_048_576;
+
+/** Handles the frames that a connection has; true when some are left for the next turn. */
+export function takeFrames(core: Core, connection: Connection, peer: Peer, log: Logger): boolean {
+  const { reader } = connection;
+  peer.answered = 0;
+  for (let frames = 0; connection.reading; frames++) {
+    if (frames >= FRAMES_PER_TURN || peer.answered > ANSWERS_PER_TURN) return true;
+    const payload = reader.next();
+    if (payload === undefined) break;
+    const result = readEnvelope(payload, peer.extension ? JSON_LIMITS_EXTENSION : JSON_LIMITS);
+    if (result.ok) handle(core, connection, peer, result.envelope, log);
+    else fault(core, connection, result.fault.code, result.fault.reason, log);
+  }
+  if (reader.fault !== undefined && connection.reading) {
+    fault(core, connection, reader.fault.code, reader.fault.reason, log);
+  }
+  return false;
+}
+
+function handle(core: Core, connection: Connection, peer: Peer, envelope: Envelope, log: Logger): void {
+  const parsed = parseRequest(envelope, { extension: peer.extension });
+  if (!parsed.ok) return handleRefusal(core, connection, peer, envelope, parsed.refusal, log);
+  const { request } = parsed;
+  let body = '';
+  if (request.type === 'succeeded') body = request.result.text;
+  else if (request.type === 'failed') body = envelope.raw('error') ?? '';
+  requestReceived(core, peer, { request, bodyBytes: utf8Bytes(body) });
+  if (request.type === 'hello' && peer.extension)
+    connection.reader.maxFrameBytes = core.settings.extensionMaxFrameBytes;
+}
+
+function handleRefusal(
+  core: Core,
+  connection: Connection,
+  peer: Peer,
+  envelope: Envelope,
+  refusal: { readonly code: ErrorCode; readonly message: string; readonly fatal: boolean },
+  log: Logger,
+): void {
+  if (refusal.fatal) return fault(core, connection, refusal.code, refusal.message, log);
+  const request = { request_id: envelope.requestId };
+  if (peer.mode === 'new' && envelope.type !== 'hello') {
+    return refuse(core, peer, request, 'hello_required', 'the first request must be hello');
+  }
+  const ids = envelope.type === 'succeeded' || envelope.type === 'failed' ? reportIds(envelope) : undefined;
+  if (ids !== undefined && peer.executions.has(ids.execution_id) && refusal.code !== 'invalid_failure') {
+    const type = refusal.code === 'result_too_large' ? 'result_invalid' : 'error_too_large';
+    return reportUnusable(core, peer, { ...request, ...ids }, type, refusal.message);
+  }
+  refuse(core, peer, request, refusal.code, refusal.message);
+}
+
+/** The connection has broken the protocol: one uncorrelated error, then the end. */
+function fault(core: Core, connection: Connection, code: ErrorCode, message: string, log: Logger): void {
+  log.info({ event: 'peer.fault', connection: connection.id, code, reason: message });
+  core.effects.push(
+    { kind: 'send', to: connection.id, text: encodeError(undefined, code, { message }) },
+    { kind: 'closeConnection', to: connection.id },
+  );
+  connection.stopReading();
+}
+
+/** Bytes of a text in UTF-8, exactly only where the difference could matter. */
+function utf8Bytes(text: string): number {
+  return text.length < 2048 ? text.length : Buffer.byteLength(text);
+}
