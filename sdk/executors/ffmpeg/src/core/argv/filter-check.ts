@@ -18,12 +18,16 @@ import type { SessionPaths } from './session-paths.js';
 import type { Pair } from './token.js';
 import { typedValueProblem } from './value-types.js';
 import type { Problem } from './verdict.js';
+import { utf8Bytes } from './words.js';
 
 /** What a graph may use. */
 export type GraphContext = { paths: SessionPaths; columns: readonly number[] };
 
 /** A graph that passed: the text to run, and whether it prints to standard output. */
 export type CheckedGraph = { ok: true; text: string; stdout: boolean } | { ok: false; problem: Problem };
+
+/** Longest graph that still fits into one word of a command line, with what is added to it. */
+const MAX_GRAPH_BYTES = 120_000;
 
 /** Demuxers that movie= and amovie= may use; set through format_opts where the running version has that option. */
 const MOVIE_WHITELIST =
@@ -45,7 +49,14 @@ export function checkGraph(text: string, context: GraphContext): CheckedGraph {
       copied = filter.argsEnd;
     }
   }
-  return { ok: true, text: out + text.slice(copied), stdout };
+  const whole = out + text.slice(copied);
+  if (utf8Bytes(whole) > MAX_GRAPH_BYTES) {
+    return {
+      ok: false,
+      problem: { rule: 'graph.syntax', message: `the graph is too long to be run (${MAX_GRAPH_BYTES} bytes)` },
+    };
+  }
+  return { ok: true, text: whole, stdout };
 }
 
 function checkFilter(

@@ -27,7 +27,7 @@ export function outputProblem(
   named: readonly NamedAt[],
   context: OptionContext,
 ): OutputProblem | undefined {
-  const own = nameProblem(file.name, choice, named, context) ?? passProblem(file, context);
+  const own = nameProblem(file, choice, named, context) ?? passProblem(file, context);
   if (own !== undefined) return { ...own, index: file.index, argument: file.name };
   for (const { value, index } of named) {
     const problem = namedProblem(value, file.name, context);
@@ -38,11 +38,12 @@ export function outputProblem(
 }
 
 function nameProblem(
-  name: string,
+  file: GivenFile,
   choice: OutputChoice,
   named: readonly NamedAt[],
   context: OptionContext,
 ): Problem | undefined {
+  const { name } = file;
   if (name === '-') {
     if (choice.ok && choice.kind === 'null') return undefined;
     return {
@@ -63,7 +64,7 @@ function nameProblem(
     case 'segment':
       return segmentFormatProblem(name, named) ?? templateProblem(name, '', context);
     case 'hls':
-      return templateProblem(name, 'v', context) ?? hlsSegmentsProblem(name, named, context);
+      return templateProblem(name, 'v', context) ?? hlsSegmentsProblem(file, named, context);
     case 'dash':
       return context.paths.output(name) ?? dashSegmentsProblem(name, context);
   }
@@ -79,14 +80,20 @@ function segmentFormatProblem(name: string, named: readonly NamedAt[]): Problem 
     : inner.problem;
 }
 
-/** Besides its segments the muxer may write `STEM.ts`, `STEM_vtt.m3u8`, `STEM0.vtt` and, beside the playlist, `init.mp4`. */
-function hlsSegmentsProblem(name: string, named: readonly NamedAt[], context: OptionContext): Problem | undefined {
+/** Names the muxer makes without being told: `STEM0.ts`, in one file `STEM.ts`, `STEM0.vtt` for subtitles, `init.mp4` for fragments. */
+function hlsSegmentsProblem(file: GivenFile, named: readonly NamedAt[], context: OptionContext): Problem | undefined {
   if (named.some((one) => one.value.option === 'hls_segment_filename')) return undefined;
-  const stem = normalPath(name).replace(/\.[^./]*$/, '');
-  const literal = literalPattern(foldedPath(stem)).replaceAll('%v', '[^/]+');
+  const stem = normalPath(file.name).replace(/\.[^./]*$/, '');
+  const digits = hasOption(file, 'hls_flags', /single_file/) ? '*' : '+';
+  const names = [`${literalPattern(foldedPath(stem)).replaceAll('%v', '[^/]+')}-?\\d${digits}\\.(ts|m4s|mp4|vtt|aac)`];
   const folder = parentOf(foldedPath(stem));
-  const init = literalPattern(folder === '' ? 'init.mp4' : `${folder}/init.mp4`);
-  return context.paths.output(`${stem}%d.ts`, new RegExp(`^(${literal}(_vtt)?-?\\d*\\.(ts|m4s|mp4|vtt|aac)|${init})$`));
+  if (hasOption(file, 'hls_segment_type', /fmp4|1/))
+    names.push(literalPattern(folder === '' ? 'init.mp4' : `${folder}/init.mp4`));
+  return context.paths.output(`${stem}%d.ts`, new RegExp(`^(${names.join('|')})$`));
+}
+
+function hasOption(file: GivenFile, name: string, value: RegExp): boolean {
+  return file.options.some((option) => option.name === name && value.test(option.value ?? ''));
 }
 
 function dashSegmentsProblem(name: string, context: OptionContext): Problem | undefined {
@@ -167,10 +174,8 @@ function prefixProblem(value: string): Problem | undefined {
 
 /** Two-pass encoding writes PREFIX-0.log (and .mbtree) beside the session's files: no link may wait there. */
 function passProblem(file: GivenFile, context: OptionContext): Problem | undefined {
-  const has = (name: string, value: RegExp): boolean =>
-    file.options.some((option) => option.name === name && value.test(option.value ?? ''));
-  if (has('x265-params', /(^|:)pass=/)) return passLogProblem('x265_2pass', context);
-  if (!has('pass', /./) && !has('flags', /pass[12]/)) return undefined;
+  if (hasOption(file, 'x265-params', /(^|:)pass=/)) return passLogProblem('x265_2pass', context);
+  if (!hasOption(file, 'pass', /./) && !hasOption(file, 'flags', /pass[12]/)) return undefined;
   return file.options.some((option) => option.name === 'passlogfile')
     ? undefined
     : passLogProblem(DEFAULT_PASS_LOG, context);

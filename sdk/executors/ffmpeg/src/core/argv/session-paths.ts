@@ -146,7 +146,11 @@ export class SessionPaths {
     if (parent.kind === 'absent') {
       const blocked = this.#blockedFolder(folder);
       if (blocked !== undefined) return blocked;
-      this.#folders.add(folder);
+      // A folder with a template in its name is made by the muxer, once it knows the name.
+      const given = folder.split('/');
+      const template = given.findIndex((part) => part.includes('%'));
+      const known = (template < 0 ? given : given.slice(0, template)).join('/');
+      if (known !== '' && this.#files.facts(known).kind === 'absent') this.#folders.add(known);
     }
     if (pattern === undefined) {
       const wrong = notWritable(this.#files.facts(normal), path);
