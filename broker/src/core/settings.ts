@@ -77,7 +77,7 @@ export const DEFAULT_SETTINGS: Settings = {
   maxSchedules: 10_000,
   maxLiveJobs: 200_000,
   sessionResults: 256,
-  recentJobs: 2_000,
+  recentJobs: 256,
   recentBytes: 33_554_432,
   residentArgsBytes: 67_108_864,
 };
