@@ -5,6 +5,7 @@
 import { chmodSync, closeSync, existsSync, openSync, renameSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
+import { ConfigError } from './config-error.js';
 import type { Job, JournalRecord } from './core/index.js';
 
 /** Layout of the file; a newer one is refused. */
@@ -48,7 +49,8 @@ function storeOf(path: string, bootId: string): BridgeStore {
     database.pragma('journal_mode = WAL');
     database.pragma('synchronous = FULL');
     const version = Number(database.pragma('user_version', { simple: true }));
-    if (version > SCHEMA_VERSION) throw new Error(`${path} was written by a newer reelhost`);
+    if (version > SCHEMA_VERSION)
+      throw new ConfigError(`${path} was written by a newer reelhost: update, or give another --state-dir`);
     database.exec(
       'CREATE TABLE IF NOT EXISTS jobs (job_id TEXT PRIMARY KEY, boot_id TEXT NOT NULL, lease_until REAL NOT NULL, job TEXT NOT NULL) STRICT',
     );

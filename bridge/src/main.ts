@@ -25,8 +25,7 @@ export async function run(argv: string[]): Promise<number> {
     if (process.platform === 'win32') throw new ConfigError('Windows is not supported; use WSL2');
     options = readOptions(argv);
     if (typeof options === 'number') return options;
-    mkdirSync(options.stateDir, { recursive: true, mode: 0o700 });
-    chmodSync(options.stateDir, 0o700);
+    makeStateDir(options.stateDir);
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     createLog('error')('error', 'config.invalid', { message: error.message });
@@ -40,9 +39,17 @@ export async function run(argv: string[]): Promise<number> {
     createLog('error')('error', 'already.running', { message: error.message, pid: pidOf(options.stateDir) });
     return 5;
   }
+  process.on('uncaughtException', crashed);
+  process.on('unhandledRejection', crashed);
   try {
     return await serve(options);
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    createLog('error')('error', 'config.invalid', { message: error.message });
+    return 78;
   } finally {
+    process.off('uncaughtException', crashed);
+    process.off('unhandledRejection', crashed);
     unlock();
   }
 }
@@ -131,6 +138,24 @@ async function serve(options: BridgeOptions): Promise<number> {
     status.close();
     store.close();
     log('info', 'bridge.stopped');
+  }
+}
+
+/** The last line of a process that ends by a mistake of ours is scrubbed like any other. */
+function crashed(error: unknown): never {
+  const stack = error instanceof Error ? (error.stack ?? error.message) : String(error);
+  createLog('error')('error', 'bridge.crashed', { stack });
+  process.exit(1);
+}
+
+/** @throws ConfigError when the folder cannot be made ours alone. */
+function makeStateDir(stateDir: string): void {
+  try {
+    mkdirSync(stateDir, { recursive: true, mode: 0o700 });
+    chmodSync(stateDir, 0o700);
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : 'error';
+    throw new ConfigError(`--state-dir: ${stateDir} cannot be used (${code})`, error);
   }
 }
 

@@ -272,6 +272,19 @@ describe('ops', () => {
     expect(rig.did('enqueueOp')).toMatchObject([{ opId: 'op-1', secrets: { s0: 'https://o.invalid/k?sig=1' } }]);
   });
 
+  it('a full disk of the broker: the op fails disk_full and may be tried again, no new job is taken until there is space', () => {
+    const rig = new Rig({ slots: 2 }).connected().held().op('op-1').mark();
+    rig.input({ kind: 'brokerWedged', isFull: true });
+    expect(rig.of('ready').at(-1)?.payload.freeSlots).toBe(0);
+    rig.input({ kind: 'sessionRefused', jobId: JOB, epoch: 1, localId: SESSION, why: 'full', message: 'full' });
+    expect(rig.of('op.response')).toMatchObject([{ payload: { error: { code: 'disk_full', retryable: true } } }]);
+    rig.assign({ jobId: `${JOB}1` }, 'assign-9');
+    expect(rig.of('reject')).toMatchObject([{ id: 'assign-9', payload: { reason: 'busy' } }]);
+    rig.brokerUp().op('op-2').sessionOpened().settled('op-2');
+    expect(rig.of('ready').at(-1)?.payload.freeSlots).toBe(1);
+    expect(rig.of('op.response').at(-1)?.payload).toMatchObject({ opId: 'op-2', ok: true });
+  });
+
   it('an op of a job that is not held is not run', () => {
     const rig = new Rig().connected().op('op-1');
     expect(rig.did('openSession')).toEqual([]);
