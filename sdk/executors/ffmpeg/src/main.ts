@@ -105,11 +105,10 @@ async function serve(options: ExecutorOptions, log: Log, scratch: string): Promi
   const swept = sweepOrphans();
   if (swept > 0) log.warn({ event: 'orphans.ended', count: swept }, 'ended processes a dead executor had left behind');
   const guardian = createGuardian(owner);
-  await guardian.start();
   const transport = createTransport(options.caFile === undefined ? {} : { caFile: options.caFile });
   try {
     const search = { ffmpeg: options.ffmpeg, ffprobe: options.ffprobe, variables: process.env, nextMarker };
-    const programs = await findPrograms(search);
+    const [programs] = await Promise.all([findPrograms(search), guardian.start()]);
     for (const warning of programs.warnings) log.warn({ event: 'ffmpeg.old' }, warning);
     const fonts = await openFontSet(scratch);
     const environment = childEnvironment({

@@ -93,7 +93,7 @@ describe('a media session', () => {
     expect(await readdir(dir)).toEqual([]);
   });
 
-  it('reports progress that rises, is below 100 while it runs, and is 100 after exit code 0 only', async () => {
+  it('reports progress that rises, is below 100 while it runs, and is 100 after exit code 0 only [RB-MED-05]', async () => {
     await ffmpeg('-re -f lavfi -i testsrc2=size=160x90:rate=10:duration=2 -t 2 -c:v libx264 -preset ultrafast a.mp4');
     const percents = reports.map((report) => report.percent ?? -1);
     expect(percents.length).toBeGreaterThan(2);
@@ -136,7 +136,7 @@ describe('a media session', () => {
     expect(await code(op('ffprobe', { argv: ['/etc/passwd'] }))).toBe('argv_not_allowed');
   });
 
-  it('stops at the time limit and on cancel, with no process left', async () => {
+  it('stops at the time limit and on cancel, with no process left [RB-ARG-09] [RB-CAN-01]', async () => {
     const endless = '-re -f lavfi -i testsrc2=size=160x90:rate=10 -c:v libx264 -preset ultrafast endless.mp4';
     expect(await code(ffmpeg(endless, {}, { timeoutSec: 0.5 }))).toBe('timeout');
     const abort = new AbortController();
@@ -164,7 +164,7 @@ describe('a media session', () => {
     expect(await readdir(dir)).toEqual(['mine.bin', 'small.mp4']);
   });
 
-  it('caps what ffprobe prints and says so', async () => {
+  it('caps what ffprobe prints and says so [RB-MED-04]', async () => {
     await ffmpeg('-f lavfi -i anullsrc=r=48000:cl=mono -t 400 -c:a pcm_u8 long.wav');
     const probed = await op('ffprobe', {
       argv: ['-v', 'error', '-of', 'json', '-show_packets', '-show_frames', 'long.wav'],
@@ -188,7 +188,7 @@ describe('a media session', () => {
 });
 
 describe('the files of a session', () => {
-  it('are read as utf8 when they are, as base64 when not, and never short', async () => {
+  it('are read as utf8 when they are, as base64 when not, and never short [RB-MED-03]', async () => {
     await writeFile(join(dir, 'text.txt'), 'Größe: 4 €\r\n\u0000');
     await writeFile(join(dir, 'bytes.bin'), Buffer.from([0xff, 0xfe, 0x80]));
     expect(await op('read', { path: 'text.txt', maxBytes: 100 })).toEqual({
@@ -220,7 +220,7 @@ describe('the files of a session', () => {
     'a\0b',
     '.part-1',
     'x/.part-2',
-  ])('are not found at %j', async (path) => {
+  ])('are not found at %j [RB-REM-03]', async (path) => {
     for (const each of [
       op('stat', { path }),
       op('read', { path }),
@@ -231,7 +231,7 @@ describe('the files of a session', () => {
     }
   });
 
-  it('are never reached through a symlink', async () => {
+  it('are never reached through a symlink [RB-REM-02] [RB-SEC-02]', async () => {
     await symlink('/etc', join(dir, 'link'));
     await symlink('/etc/hostname', join(dir, 'file'));
     for (const path of ['link/passwd', 'link', 'file']) {
@@ -243,7 +243,7 @@ describe('the files of a session', () => {
     expect((await stat('/etc/hostname')).isFile()).toBe(true);
   });
 
-  it('have the errors of transfers named as the protocol names them', async () => {
+  it('have the errors of transfers named as the protocol names them [RB-ERR-02] [RB-URL-02]', async () => {
     objects.set('/ten', Buffer.alloc(10));
     await writeFile(join(dir, 'ten'), Buffer.alloc(10));
     expect(await code(op('stage', { url: url('ten'), path: 'a', maxBytes: 9 }))).toBe('file_too_large');
@@ -263,7 +263,7 @@ describe('the files of a session', () => {
     expect(await readdir(dir)).toEqual(['ten']);
   });
 
-  it('belong to ops of this job type and sessions that exist only', async () => {
+  it('belong to ops of this job type and sessions that exist only [RB-MED-01]', async () => {
     expect(await code(op('render', {}))).toBe('unsupported_op');
     expect(await code(op('toString', {}))).toBe('unsupported_op');
     expect(await code(op('read', { path: 7 }))).toBe('invalid_args');

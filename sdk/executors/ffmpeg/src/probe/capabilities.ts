@@ -4,6 +4,7 @@
  *
  * A hardware encoder that is only compiled in helps nobody, so each is tried with one frame; only those that worked are listed.
  */
+import { existsSync } from 'node:fs';
 import { hardwareEncoders, parseEncoders, parseFilters } from '../core/feature-lists.js';
 import type { Sandbox } from '../sandbox/sandbox.js';
 import { probeOutput } from './programs.js';
@@ -27,19 +28,31 @@ export interface CapabilityQuestion {
   /** An empty folder that stands for a session. */
   folder: string;
   nextMarker(): string;
+  /** Time limit of each question in ms; default PROBE_TIMEOUT_MS. */
+  timeoutMs?: number;
 }
 
 /** Never rejects. */
 export async function probeCapabilities(question: CapabilityQuestion): Promise<Capabilities> {
-  const ask = async (...argv: string[]): Promise<string> => (await answer(question, argv)) ?? '';
+  const ask = async (...argv: string[]): Promise<string> => (await answer(question, argv, question.timeoutMs)) ?? '';
   const [encoderTable, filterTable] = await Promise.all([ask('-encoders'), ask('-filters')]);
   const encoders = parseEncoders(encoderTable);
-  const candidates = hardwareEncoders(encoders).filter((name) => /^(h264|hevc|av1|vp9)_/.test(name));
+  const candidates = hardwareEncoders(encoders).filter(
+    (name) => /^(h264|hevc|av1|vp9)_/.test(name) && mayHaveDevice(name),
+  );
   return {
     encoders,
     filters: parseFilters(filterTable),
     hardwareEncoders: await tryEncoders(question, candidates),
   };
+}
+
+/** Without its device node an encoder cannot work, and the trial is spared. Systems without such nodes are always tried. */
+function mayHaveDevice(encoder: string): boolean {
+  if (process.platform !== 'linux') return true;
+  if (encoder.endsWith('_nvenc')) return existsSync('/dev/nvidiactl');
+  if (encoder.endsWith('_v4l2m2m')) return existsSync('/dev/video10') || existsSync('/dev/video11');
+  return existsSync('/dev/dri');
 }
 
 async function tryEncoders(question: CapabilityQuestion, names: readonly string[]): Promise<string[]> {

@@ -45,8 +45,10 @@ export interface ProgramSearch {
 export async function findPrograms(search: ProgramSearch): Promise<Programs> {
   const ffmpeg = await locate('ffmpeg', search.ffmpeg ?? search.variables['REELHOST_FFMPEG'], search);
   const ffprobe = await locate('ffprobe', search.ffprobe ?? search.variables['REELHOST_FFPROBE'], search);
-  const banner = await versionBanner('ffmpeg', ffmpeg.path, search);
-  await versionBanner('ffprobe', ffprobe.path, search);
+  const [banner] = await Promise.all([
+    versionBanner('ffmpeg', ffmpeg.path, search),
+    versionBanner('ffprobe', ffprobe.path, search),
+  ]);
   const parsed = parseVersion(banner);
   const warnings: string[] = [];
   if (isOlderThan(parsed, OLDEST)) {
@@ -64,6 +66,7 @@ export async function probeOutput(
   more: { marker: string; timeoutMs?: number; environment?: Readonly<Record<string, string>>; cwd?: string },
 ): Promise<string | undefined> {
   const head = new HeadBuffer(PROBE_OUTPUT_BYTES);
+  let stop: (reason: 'quota') => void = () => undefined;
   const outcome = await runChild({
     program,
     argv,
@@ -72,7 +75,13 @@ export async function probeOutput(
     marker: more.marker,
     timeoutMs: more.timeoutMs ?? PROBE_TIMEOUT_MS,
     killAfterMs: 500,
-    onStdout: (chunk) => head.feed(chunk),
+    onStarted: (_pid, stopper) => {
+      stop = stopper;
+    },
+    onStdout: (chunk) => {
+      head.feed(chunk);
+      if (head.truncated) stop('quota');
+    },
   });
   if (outcome.kind === 'not_started') throw Object.assign(new Error(outcome.message), { code: outcome.code });
   if (outcome.stopped !== null || outcome.exitCode !== 0) return undefined;

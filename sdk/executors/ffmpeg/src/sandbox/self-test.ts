@@ -41,18 +41,17 @@ export async function selfTest(sandbox: Sandbox, parts: SelfTestParts): Promise<
       to,
     ];
 
-    const control = await attempt(noSandbox, encode(canary, 'control.wav'));
+    const [control, inside, stolen] = await Promise.all([
+      attempt(noSandbox, encode(canary, 'control.wav')),
+      attempt(sandbox, encode('in.wav', 'out.wav')),
+      attempt(sandbox, encode(canary, 'stolen.wav')),
+      attempt(sandbox, encode('in.wav', join(outside, 'escaped.wav'))),
+    ]);
     if (control !== undefined) return `the control without a sandbox failed: ${control}`;
-    const inside = await attempt(sandbox, encode('in.wav', 'out.wav'));
     if (inside !== undefined) return `work inside a session failed: ${inside}`;
     if (!(await exists(join(sessionDir, 'out.wav')))) return 'what was written inside a session did not arrive';
-    if (
-      (await attempt(sandbox, encode(canary, 'stolen.wav'))) === undefined ||
-      (await exists(join(sessionDir, 'stolen.wav')))
-    ) {
+    if (stolen === undefined || (await exists(join(sessionDir, 'stolen.wav'))))
       return 'a file outside the session could be read';
-    }
-    await attempt(sandbox, encode('in.wav', join(outside, 'escaped.wav')));
     if (await exists(join(outside, 'escaped.wav'))) return 'a file outside the session could be written';
     return undefined;
   } catch (error) {

@@ -126,7 +126,7 @@ async function failure(work: Promise<unknown>): Promise<TransferError> {
 
 describe('sending a file', () => {
   it.each([0, 1, 1 << 20, 5 * (1 << 20) + 17])(
-    'is one plain PUT with exact length, type and digest (%i bytes)',
+    'is one plain PUT with exact length, type and digest (%i bytes) [RB-URL-03]',
     async (size) => {
       const content = Buffer.alloc(size, 'abcdefg');
       await writeFile(file('out.bin'), content);
@@ -177,7 +177,7 @@ describe('sending a file', () => {
     expect(seen).toHaveLength(1);
   });
 
-  it('asks a dead URL once, a missing bucket once, and follows no redirect', async () => {
+  it('asks a dead URL once, a missing bucket once, and follows no redirect [RB-URL-05]', async () => {
     await writeFile(file('out.bin'), 'x');
     answer = (_request, response) => response.writeHead(400).end('<Code>ExpiredRequest</Code>');
     expect(await failure(put())).toMatchObject({ retryable: true, detail: 'url_expired' });
@@ -290,7 +290,7 @@ describe('fetching an object', () => {
     expect(Object.keys(seen[0]?.headers ?? {}).sort()).toEqual(['connection', 'host']);
   });
 
-  it('refuses a declared length over the limit before the body, and a lying or missing one while it streams', async () => {
+  it('refuses a declared length over the limit before the body, and a lying or missing one while it streams [RB-URL-02]', async () => {
     serve(Buffer.alloc(2000));
     expect(await failure(get({ maxBytes: 1999 }))).toMatchObject({ code: 'too_large' });
     answer = (_request, response) => {
