@@ -68,7 +68,7 @@ describe('a child process', () => {
     const started = performance.now();
     const running = node(script, { onStdout: (chunk) => out.feed(chunk) });
     expect(await running).toMatchObject({ kind: 'ended', exitCode: 3, treeGone: true });
-    expect(performance.now() - started).toBeLessThan(2_500);
+    expect(performance.now() - started).toBeLessThan(10_000);
     expect(out.total).toBe(200_000);
     expect(markedProcesses(running.marker)).toEqual([]);
   });
