@@ -79,6 +79,7 @@ test('putting the secrets back gives the same arguments, whatever they are', () 
       );
       expect(JSON.parse(back)).toEqual(JSON.parse(text));
     }),
+    { numRuns: 40 },
   );
 });
 
