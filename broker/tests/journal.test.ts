@@ -1,15 +1,5 @@
 /** The journal by itself: what it keeps, forgets, survives. */
-import {
-  copyFileSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs';
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -20,7 +10,8 @@ import { newSession } from '../src/core/index.js';
 import { Journal } from '../src/journal/journal.js';
 import { sameJson } from '../src/journal/json-equality.js';
 import { Maintenance } from '../src/journal/maintenance.js';
-import { isDamage, markDamaged, openJournal } from '../src/journal/opening.js';
+import { openJournal } from '../src/journal/opening.js';
+import { damageManyTimes } from './journal-damage.js';
 import { finishedJob, recordsOf } from './journal-rows.js';
 
 let directory: string;
@@ -128,65 +119,7 @@ test('writes wait while another process holds the file, and a reader does not ke
 });
 
 test('a journal cut at any place opens, or is set aside; one that shows its damage later is set aside at the next start', () => {
-  const whole = join(directory, 'whole');
-  mkdirSync(whole);
-  const { journal } = openJournal(whole, 'normal', 'x');
-  const jobs = Array.from({ length: 400 }, (_, n) =>
-    finishedJob(n + 1, NOW, n % 7 === 0 ? { state: 'available', completedAt: null, result: null } : {}),
-  );
-  for (let n = 0; n < 400; n += 40) journal.commit(recordsOf(jobs.slice(n, n + 40)));
-  const files = ['broker.sqlite', 'broker.sqlite-wal'].map((name) => ({
-    name,
-    bytes: readFileSync(join(whole, name)),
-  }));
-  journal.close();
-  const closed = readFileSync(join(whole, 'broker.sqlite'));
-  let setAside = 0;
-  let run = 0;
-  const attempt = (content: readonly { readonly name: string; readonly bytes: Buffer }[]): void => {
-    const state = join(directory, `run${run++}`);
-    mkdirSync(state);
-    for (const file of content) writeFileSync(join(state, file.name), file.bytes);
-    for (let start = 1; ; start++) {
-      expect(start).toBeLessThanOrEqual(2);
-      const opened = openJournal(state, 'normal', `${start}`);
-      if (opened.setAside !== null) setAside++;
-      try {
-        for (const job of jobs) opened.journal.findJob(job.id);
-        opened.journal.commit(recordsOf([finishedJob(100_000 + start, NOW)]));
-        opened.journal.close();
-        break;
-      } catch (error) {
-        expect(isDamage(error)).toBe(true);
-        opened.journal.close();
-        markDamaged(join(state, 'broker.sqlite'));
-      }
-    }
-    rmSync(state, { recursive: true });
-  };
-  fc.assert(
-    fc.property(
-      fc.constantFrom('closed', 'db', 'wal', 'garbage'),
-      fc.double({ min: 0, max: 1, noNaN: true }),
-      (kind, at) => {
-        const [db, wal] = files as [(typeof files)[0], (typeof files)[0]];
-        if (kind === 'closed')
-          attempt([{ name: 'broker.sqlite', bytes: closed.subarray(0, Math.floor(closed.length * at)) }]);
-        else if (kind === 'db')
-          attempt([{ name: db.name, bytes: db.bytes.subarray(0, Math.floor(db.bytes.length * at)) }, wal]);
-        else if (kind === 'wal')
-          attempt([db, { name: wal.name, bytes: wal.bytes.subarray(0, Math.floor(wal.bytes.length * at)) }]);
-        else {
-          const broken = Buffer.from(closed);
-          const from = Math.floor(broken.length * at);
-          broken.fill(0xa5, from, Math.min(broken.length, from + 5000));
-          attempt([{ name: 'broker.sqlite', bytes: broken }]);
-        }
-      },
-    ),
-    { numRuns: 60 },
-  );
-  expect(setAside).toBeGreaterThan(10);
+  expect(damageManyTimes(directory, 40)).toBeGreaterThan(3);
 });
 
 test('a journal of a newer release is refused and left untouched', () => {

@@ -37,7 +37,9 @@ export class Journal {
   readonly #commit: Statement;
   readonly #rollback: Statement;
   readonly #insertJob: Statement;
+  readonly #insertOrdinary: Statement;
   readonly #updateJob: Statement;
+  readonly #completeJob: Statement;
   readonly #insertPayload: Statement;
   readonly #readPayload: Statement;
   readonly #findJob: Statement;
@@ -66,6 +68,13 @@ export class Journal {
       `INSERT INTO jobs (seq, id, task, queue, state, attempt, max_attempts, timeout_ms, delay_ms, run_at, created_at, due_at, completed_at,
        interruptions, session_id, needs_secrets, execution, error, args_bytes, args, result_bytes, result)
        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    );
+    this.#insertOrdinary = database.prepare(
+      `INSERT INTO jobs (seq, id, task, queue, state, attempt, max_attempts, timeout_ms, created_at, interruptions, needs_secrets, execution,
+       args_bytes, args, result_bytes) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0, ?, ?, ?, 0)`,
+    );
+    this.#completeJob = database.prepare(
+      `UPDATE jobs SET state = ?, completed_at = ?, due_at = NULL, execution = NULL, error = NULL, result_bytes = ?, result = ? WHERE seq = ?`,
     );
     this.#updateJob = database.prepare(
       `UPDATE jobs SET state = ?, attempt = ?, due_at = ?, completed_at = ?, interruptions = ?, execution = ?, error = ?, result_bytes = ?, result = ?
@@ -109,49 +118,63 @@ export class Journal {
   }
 
   #saveJob(job: Job): void {
+    if (job.stored) this.#update(job);
+    else this.#insert(job);
+  }
+
+  /** Most jobs end well: of such a one only what that changes is written. */
+  #update(job: Job): void {
+    const { seq, completedAt, resultBytes } = job;
     const state = STATE_NUMBER[job.state];
-    const execution = executionText(job);
+    const result = this.#inline(seq * 2 + 1, job.result);
+    if (job.state === 'completed') {
+      this.#completeJob.run(state, completedAt, resultBytes, result, seq);
+      return;
+    }
     const error = job.error === null ? null : JSON.stringify(job.error);
-    const result = this.#inline(job.seq * 2 + 1, job.result);
-    if (job.stored) {
-      this.#updateJob.run(
+    const { attempt, dueAt, interruptions } = job;
+    this.#updateJob.run(
+      state,
+      attempt,
+      dueAt,
+      completedAt,
+      interruptions,
+      executionText(job),
+      error,
+      resultBytes,
+      result,
+      seq,
+    );
+  }
+
+  /** Most jobs start at once and ask for nothing special: such a one needs half of the columns. */
+  #insert(job: Job): void {
+    const { seq, id, task, queue, attempt, maxAttempts, timeoutMs, createdAt, argsBytes } = job;
+    const state = STATE_NUMBER[job.state];
+    const args = this.#inline(seq * 2, job.args);
+    const execution = executionText(job);
+    if (isOrdinary(job)) {
+      this.#insertOrdinary.run(
+        seq,
+        id,
+        task,
+        queue,
         state,
-        job.attempt,
-        job.dueAt,
-        job.completedAt,
-        job.interruptions,
+        attempt,
+        maxAttempts,
+        timeoutMs,
+        createdAt,
         execution,
-        error,
-        job.resultBytes,
-        result,
-        job.seq,
+        argsBytes,
+        args,
       );
       return;
     }
-    const args = this.#inline(job.seq * 2, job.args);
     this.#insertJob.run(
-      job.seq,
-      job.id,
-      job.task,
-      job.queue,
-      state,
-      job.attempt,
-      job.maxAttempts,
-      job.timeoutMs,
-      job.delayMs,
-      job.runAt,
-      job.createdAt,
-      job.dueAt,
-      job.completedAt,
-      job.interruptions,
-      job.sessionId,
-      job.secrets === 'none' ? 0 : 1,
-      execution,
-      error,
-      job.argsBytes,
-      args,
-      job.resultBytes,
-      result,
+      ...[seq, id, task, queue, state, attempt, maxAttempts, timeoutMs, job.delayMs, job.runAt, createdAt, job.dueAt],
+      ...[job.completedAt, job.interruptions, job.sessionId, job.secrets === 'none' ? 0 : 1, execution],
+      ...[job.error === null ? null : JSON.stringify(job.error), argsBytes, args, job.resultBytes],
+      this.#inline(seq * 2 + 1, job.result),
     );
   }
 
@@ -243,4 +266,18 @@ export class Journal {
   close(): void {
     this.database.close();
   }
+}
+
+/** Whether everything but the ordinary columns of a new job is empty. */
+function isOrdinary(job: Job): boolean {
+  return (
+    job.delayMs === null &&
+    job.runAt === null &&
+    job.dueAt === null &&
+    job.sessionId === null &&
+    job.secrets === 'none' &&
+    job.error === null &&
+    job.completedAt === null &&
+    job.interruptions === 0
+  );
 }
