@@ -170,7 +170,7 @@ export function isCore(path: string): boolean {
 }
 
 function isTest(path: string): boolean {
-  return /\.test\.[cm]?tsx?$/.test(path);
+  return /\.test\.[cm]?tsx?$|(?:^|\/)tests\//.test(path);
 }
 
 function ruleFor(path: string): PackageRule | undefined {
