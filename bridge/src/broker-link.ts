@@ -12,6 +12,7 @@ import {
   LOST,
   outcomeOf,
   PASSING,
+  recalledOutcome,
   sessionFacts,
   submissionIdOf,
   USED,
@@ -100,6 +101,9 @@ export class BrokerLink {
         return;
       case 'cancelOp':
         this.#client?.cancel(jobIdOf(effect.localId, effect.opId)).catch(() => undefined);
+        return;
+      case 'recallOp':
+        void this.#recall(effect);
         return;
     }
   }
@@ -233,6 +237,18 @@ export class BrokerLink {
       gone = codeOf(error) === 'session_not_found';
     }
     this.#options.emit({ kind: 'sessionClosed', localId, gone });
+  }
+
+  /** How an op of the past ended; what the broker cannot say now is said as «not known», which the gateway asks again. */
+  async #recall(effect: Extract<BrokerEffect, { kind: 'recallOp' }>): Promise<void> {
+    const { jobId, epoch, localId, opId, op } = effect;
+    let outcome: OpOutcome | null = null;
+    try {
+      outcome = await recalledOutcome(this.#client, jobIdOf(localId, opId));
+    } catch (error) {
+      this.#options.log('warn', 'op.recall_failed', { jobId, opId, code: codeOf(error) });
+    }
+    this.#options.emit({ kind: 'opRecalled', jobId, epoch, opId, op, outcome });
   }
 
   async #enqueue(effect: Extract<BrokerEffect, { kind: 'enqueueOp' }>): Promise<void> {

@@ -1,7 +1,7 @@
 /** Reading what a broker says: which errors pass and which are final, outcomes, sessions, statistics; and the ids a remote op has there. */
 import { createHash } from 'node:crypto';
 import { redactLine, submissionJobId } from '@reelhost/protocol';
-import { BrokerError, type JobOutcome } from '@reelhost/sdk';
+import { type BrokerClient, BrokerError, type JobOutcome } from '@reelhost/sdk';
 import type { OpOutcome } from './core/index.js';
 
 /** Errors that pass: what they hit is said again after the next connection. */
@@ -69,5 +69,27 @@ export async function within<T>(promise: Promise<T>, ms: number): Promise<T> {
   } finally {
     clearTimeout(timer);
     promise.catch(() => undefined);
+  }
+}
+
+/**
+ * How a job of the past ended, without starting anything; null: there is no such job, or it has not ended.
+ *
+ * @throws BrokerError when the broker cannot be asked
+ */
+export async function recalledOutcome(client: BrokerClient | null, jobId: string): Promise<OpOutcome | null> {
+  if (client === null) throw new BrokerError('unavailable', 'the broker is not connected');
+  try {
+    return { ok: true, resultText: (await client.result(jobId)).resultJson };
+  } catch (error) {
+    if (!(error instanceof BrokerError)) throw error;
+    const { jobError } = error.details;
+    if (jobError !== undefined) {
+      const { type, message, retryable } = jobError;
+      return { ok: false, code: type, message: redactLine(message), retryable: retryable === true };
+    }
+    if (error.code === 'job_expired') return { ok: false, code: error.code, message: error.message, retryable: false };
+    if (error.code === 'not_found' || error.code === 'result_not_ready') return null;
+    throw error;
   }
 }

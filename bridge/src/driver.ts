@@ -20,7 +20,7 @@ import type { Log } from './log.js';
 /** The part of the effects that concerns the broker. */
 export type BrokerEffect = Extract<
   Effect,
-  { kind: 'probeBroker' | 'openSession' | 'closeSession' | 'enqueueOp' | 'cancelOp' }
+  { kind: 'probeBroker' | 'openSession' | 'closeSession' | 'enqueueOp' | 'cancelOp' | 'recallOp' }
 >;
 
 /** Everything a driver works with. */
@@ -137,6 +137,7 @@ export class Driver {
       case 'closeSession':
       case 'enqueueOp':
       case 'cancelOp':
+      case 'recallOp':
         parts.broker.perform(effect);
         return;
       case 'log':

@@ -13,6 +13,7 @@ import {
   type Job,
   type JournalRecord,
   nextWakeAt,
+  type OpOutcome,
   type Settings,
   step,
 } from '../src/core/index.js';
@@ -218,6 +219,11 @@ export class Rig {
       outcome: { ok: true, resultText },
       conflict: false,
     });
+  }
+
+  /** What the broker knows of an op of the past. */
+  recalled(opId: string, outcome: OpOutcome | null, op = 'ffmpeg'): this {
+    return this.input({ kind: 'opRecalled', jobId: JOB, epoch: 1, opId, op, outcome });
   }
 
   failedOp(opId: string, code: string, retryable = false): this {

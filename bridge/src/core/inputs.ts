@@ -48,6 +48,8 @@ export type Input =
   | { readonly kind: 'sessionClosed'; readonly localId: string; readonly gone: boolean }
   | (OfOp & { readonly kind: 'opProgressed'; readonly progress: Progress })
   | (OfOp & { readonly kind: 'opSettled'; readonly outcome: OpOutcome; readonly conflict: boolean })
+  /** The answer to a question about an op of the past; null: the broker knows no such op. */
+  | (OfOp & { readonly kind: 'opRecalled'; readonly op: string; readonly outcome: OpOutcome | null })
   | { readonly kind: 'pauseChanged'; readonly paused: boolean }
   /** SIGTERM or SIGINT; the second one is the fast path. */
   | { readonly kind: 'stopRequested'; readonly reason: string };

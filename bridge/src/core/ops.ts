@@ -50,12 +50,33 @@ export function opRequested(turn: Turn, message: OpRequestMessage): void {
     return;
   }
   if (job.op !== null) {
-    if (job.op.opId !== opId) {
-      answer(turn, job, context, problem('op_in_flight', `${job.op.opId} is still running`, true));
-    }
+    if (job.op.opId !== opId) recall(turn, job, context);
     return;
   }
   start(turn, job, message);
+}
+
+/** Another op runs: an op of the past is still answered as it was answered then (Idempotency, Ops), a new one is refused. */
+function recall(turn: Turn, job: Job, { opId, op }: Asked): void {
+  const { jobId, epoch, session } = job;
+  if (session?.state === 'open') {
+    turn.effects.push({ kind: 'recallOp', jobId, epoch, localId: session.localId, opId, op });
+  } else opRecalled(turn, { jobId, epoch, opId, op, outcome: null });
+}
+
+/** The broker said how an op of the past ended, or that it knows none of this id. */
+export function opRecalled(
+  turn: Turn,
+  at: { jobId: string; epoch: number; opId: string; op: string; outcome: OpOutcome | null },
+): void {
+  const job = turn.state.jobs.get(at.jobId);
+  if (job === undefined || job.epoch !== at.epoch || job.session === null || job.ending !== null) return;
+  const { opId, op, outcome } = at;
+  const asked = { jobId: at.jobId, sessionId: job.session.sessionId, opId, op };
+  if (outcome === null) {
+    const runs = job.op === null ? 'another op' : job.op.opId;
+    answer(turn, job, asked, problem('op_in_flight', `${runs} is still running`, true));
+  } else answer(turn, job, asked, outcome.ok ? outcome : { ok: false, error: errorOf(op, outcome) });
 }
 
 /** A request that could not be read, but names a held job and an op: it gets an answer rather than a timeout. */

@@ -166,13 +166,23 @@ describe('ops', () => {
   });
 
   it('another op meanwhile is answered op_in_flight, the same opId attaches to the run [RB-SES-05] [RB-IDM-03]', () => {
-    const rig = new Rig().connected().held().running('op-1').op('op-2').op('op-1');
+    const rig = new Rig().connected().held().running('op-1').op('op-2').recalled('op-2', null).op('op-1');
     expect(rig.of('op.response')).toMatchObject([
       { payload: { opId: 'op-2', ok: false, error: { code: 'op_in_flight' } } },
     ]);
     rig.settled('op-1');
     expect(rig.of('op.response')).toHaveLength(2);
     expect(rig.did('enqueueOp')).toHaveLength(1);
+  });
+
+  it('an op of the past is answered from the journal although another one runs; the run goes on [RB-IDM-03]', () => {
+    const rig = new Rig().connected().held().running('op-1').settled('op-1', '{"n":1}').running('op-2').op('op-1');
+    expect(rig.did('recallOp')).toMatchObject([{ localId: SESSION, opId: 'op-1' }]);
+    rig.recalled('op-1', { ok: true, resultText: '{"n":1}' });
+    expect(rig.of('op.response').at(-1)).toMatchObject({ resultText: '{"n":1}', payload: { opId: 'op-1', ok: true } });
+    rig.settled('op-2');
+    expect(rig.of('op.response').at(-1)).toMatchObject({ payload: { opId: 'op-2', ok: true } });
+    expect(rig.did('enqueueOp').map((effect) => effect.opId)).toEqual(['op-1', 'op-2']);
   });
 
   it('a repeated opId goes to the broker again, whose journal answers [RB-IDM-03]', () => {

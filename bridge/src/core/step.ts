@@ -119,6 +119,9 @@ function apply(turn: Turn, input: Input): void {
     case 'opSettled':
       ops.opSettled(turn, input);
       return;
+    case 'opRecalled':
+      ops.opRecalled(turn, input);
+      return;
     case 'pauseChanged':
       if (turn.state.paused !== input.paused) log(turn, 'info', input.paused ? 'bridge.paused' : 'bridge.resumed');
       update(turn, { paused: input.paused });

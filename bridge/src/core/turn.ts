@@ -48,6 +48,15 @@ export type Effect =
       readonly timeoutMs: number;
     }
   | { readonly kind: 'cancelOp'; readonly localId: string; readonly opId: string }
+  /** Asks the broker how an op of the past ended, without starting anything. */
+  | {
+      readonly kind: 'recallOp';
+      readonly jobId: string;
+      readonly epoch: number;
+      readonly localId: string;
+      readonly opId: string;
+      readonly op: string;
+    }
   | { readonly kind: 'exit'; readonly code: number }
   | {
       readonly kind: 'log';
