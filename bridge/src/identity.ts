@@ -66,7 +66,9 @@ function readSecretFile(path: string, option: string): string {
   try {
     file = openSync(path, 'r');
   } catch (error) {
-    throw new ConfigError(`${option}: ${path} cannot be read (${codeOf(error)})`, error);
+    const hint =
+      option === '--device-key' && codeOf(error) === 'ENOENT' ? `; reelhost device init --out ${path} makes one` : '';
+    throw new ConfigError(`${option}: ${path} cannot be read (${codeOf(error)})${hint}`, error);
   }
   try {
     const stat = fstatSync(file);

@@ -4,7 +4,7 @@
  * It opens no port and executes nothing. Exit codes: 0 done, 2 usage, 5 already running, 75 drain cut short by a second signal, 78 configuration.
  */
 import { randomUUID } from 'node:crypto';
-import { chmodSync, mkdirSync, readFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, readFileSync, statSync } from 'node:fs';
 import { openStore } from './bridge-store.js';
 import { BrokerLink } from './broker-link.js';
 import { ConfigError } from './config-error.js';
@@ -152,8 +152,12 @@ function crashed(error: unknown): never {
 function makeStateDir(stateDir: string): void {
   try {
     mkdirSync(stateDir, { recursive: true, mode: 0o700 });
+    // A folder that everybody may write to (/tmp) is somebody else's: never close that.
+    if ((statSync(stateDir).mode & 0o1002) !== 0)
+      throw new ConfigError(`--state-dir: ${stateDir} is shared with others; name a folder of its own below it`);
     chmodSync(stateDir, 0o700);
   } catch (error) {
+    if (error instanceof ConfigError) throw error;
     const code = error instanceof Error && 'code' in error ? String(error.code) : 'error';
     throw new ConfigError(`--state-dir: ${stateDir} cannot be used (${code})`, error);
   }

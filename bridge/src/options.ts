@@ -56,7 +56,7 @@ function wholeNumber(low: number, high: number): (text: string) => number {
  * @throws ConfigError when the options are well-formed but cannot be used.
  */
 export function readOptions(argv: readonly string[]): BridgeOptions | number {
-  const command = new Command('bridge')
+  const command = new Command('reelhost bridge')
     .description('Hold the one connection to a gateway and turn its jobs into local ones')
     .option('--socket <path>', 'Unix socket of the broker (default: found as the other commands find it)')
     .requiredOption('--state-dir <dir>', 'where the bridge keeps its journal and status file')

@@ -3,7 +3,7 @@
  *
  * Exit codes: 0 stopped, 1 unexpected, 2 usage, 5 already running, 75 try again (no space, no permission), 78 bad configuration.
  */
-import { chmodSync, mkdirSync, realpathSync } from 'node:fs';
+import { chmodSync, mkdirSync, realpathSync, statSync } from 'node:fs';
 import { dirname, join, sep } from 'node:path';
 import { NewerJournalError } from './journal/schema.js';
 import { createLog, type Logger } from './log.js';
@@ -11,6 +11,9 @@ import { type BrokerOptions, parseOptions } from './options.js';
 import { serveLocked } from './service.js';
 import { prepareSocketDirectory, resolveSocket, SocketPathError, type SocketPlace } from './socket/discovery.js';
 import { LifeLock, LockedError } from './state/life-lock.js';
+
+/** The state directory would be one that others use. */
+class SharedFolderError extends Error {}
 
 /** Runs the broker; resolves with the exit code when it has stopped. */
 export async function run(argv: string[]): Promise<number> {
@@ -36,13 +39,17 @@ function refusal(error: unknown, log: Logger): number {
         ? [error.code, error.code === 'socket_path_in_use' ? 5 : 78]
         : error instanceof NewerJournalError
           ? ['newer_journal', 78]
-          : errorCode(error);
+          : error instanceof SharedFolderError
+            ? ['shared_state_dir', 78]
+            : errorCode(error);
   log.fatal({ event: 'broker.refused', code, reason: (error as Error).message });
   return exit as number;
 }
 
 function errorCode(error: unknown): [string, number] {
   const code = (error as NodeJS.ErrnoException).code ?? 'unexpected';
+  // A file stands where a folder was named.
+  if (code === 'ENOTDIR' || code === 'EEXIST') return [code, 78];
   return [
     code,
     ['EACCES', 'EPERM', 'EROFS', 'ENOSPC', 'SQLITE_FULL', 'SQLITE_CANTOPEN', 'SQLITE_READONLY'].includes(code) ? 75 : 1,
@@ -51,9 +58,7 @@ function errorCode(error: unknown): [string, number] {
 
 async function serve(options: BrokerOptions, log: Logger): Promise<number> {
   const place = resolveSocket(options.socket, process.env);
-  mkdirSync(options.stateDir, { recursive: true, mode: 0o700 });
-  const stateDirectory = realpathSync(options.stateDir);
-  chmodSync(stateDirectory, 0o700);
+  const stateDirectory = privateStateDirectory(options.stateDir);
   prepareSocketDirectory(place);
   refuseSocketInState(place, stateDirectory);
   const stopRequested = stopSignal();
@@ -63,6 +68,19 @@ async function serve(options: BrokerOptions, log: Logger): Promise<number> {
   } finally {
     for (const lock of locks) lock.release();
   }
+}
+
+/** Makes it when it is missing, closes it to others. A folder that everybody may write to (/tmp) is somebody else's: never close that. */
+function privateStateDirectory(path: string): string {
+  mkdirSync(path, { recursive: true, mode: 0o700 });
+  const directory = realpathSync(path);
+  if ((statSync(directory).mode & 0o1002) !== 0) {
+    throw new SharedFolderError(
+      `${directory} is shared with others; name a folder of its own, for instance ${join(directory, 'reelhost')}`,
+    );
+  }
+  chmodSync(directory, 0o700);
+  return directory;
 }
 
 /** The socket must lie outside the durable directory: whoever removes one must not remove the other. */

@@ -34,7 +34,7 @@ function queueLimit(text: string, before: Readonly<Record<string, number>>): Rec
 
 /** Reads the arguments after node and script. Help and mistakes are printed; then the exit code is answered instead. */
 export function parseOptions(argv: readonly string[]): BrokerOptions | number {
-  const command = new Command('broker')
+  const command = new Command('reelhost broker')
     .description(
       'The per-host daemon: owns the socket and the journal, hands jobs to executors. Runs until SIGTERM or SIGINT.',
     )

@@ -1,7 +1,9 @@
 import { type ChildProcessWithoutNullStreams, spawn, spawnSync } from 'node:child_process';
 import { createPublicKey } from 'node:crypto';
 import {
+  chmodSync,
   existsSync,
+  mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
@@ -349,5 +351,32 @@ describe('up', () => {
     expect({ code, out }).toMatchObject({ code: 0 });
     expect(out).toContain('broker, executor ffmpeg 1, executor ffmpeg 2');
     expect(existsSync(join(dir, 'state'))).toBe(false);
+  });
+
+  it('checks the files that a configuration names, and says what to do', () => {
+    config('[bridge]\ngateway = "wss://127.0.0.1:1"\ndevice_id = "d"\ndevice_key = "d.pem"\n');
+    const check = (): Answer => reelhost('up', '--check', '--config', join(dir, 'up.toml'));
+    expect(check()).toMatchObject({ code: 78, err: expect.stringContaining('reelhost device init --out') });
+    writeFileSync(join(dir, 'd.pem'), 'no key', { mode: 0o600 });
+    expect(check()).toMatchObject({ code: 78, err: expect.stringContaining('no private key') });
+  });
+
+  it('never closes a folder that everybody uses', () => {
+    const shared = join(dir, 'shared');
+    mkdirSync(shared);
+    chmodSync(shared, 0o1777);
+    const { code, err } = reelhost('broker', '--state-dir', shared);
+    expect({ code, err }).toMatchObject({ code: 78, err: expect.stringContaining('shared_state_dir') });
+    expect(statSync(shared).mode & 0o7777).toBe(0o1777);
+  });
+
+  it('lets a daemon find its state directory as the other commands do', () => {
+    writeFileSync(join(dir, 'taken'), '');
+    const env = { PATH: process.env['PATH'], HOME: dir, REELHOST_STATE_DIR: join(dir, 'taken', 'state') };
+    const { status, stderr } = spawnSync(process.execPath, [REELHOST, 'broker', '--socket', join(dir, 'b.sock')], {
+      env,
+      encoding: 'utf8',
+    });
+    expect({ status, stderr }).toMatchObject({ status: 78, stderr: expect.stringContaining(join(dir, 'taken')) });
   });
 });

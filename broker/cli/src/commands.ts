@@ -77,7 +77,7 @@ function declare(end: (code: number) => void): Command {
   )
     .option('-c, --config <file>', 'the TOML file (REELHOST_CONFIG)')
     .option('--check', 'check the configuration, start nothing')
-    .option('--log-level <level>', 'trace, debug, info, warn or error, for all parts')
+    .addOption(new Option('--log-level <level>', 'for all parts').choices(['trace', 'debug', 'info', 'warn', 'error']))
     .action(async (options: { config?: string; check?: boolean; logLevel?: string }) => {
       end(await (await import('./up/up.js')).up(options));
     });

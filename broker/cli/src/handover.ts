@@ -19,13 +19,13 @@ const EXECUTORS: Readonly<Record<string, () => Promise<unknown>>> = {
 export const EXECUTOR_NAMES: readonly string[] = Object.keys(EXECUTORS);
 
 /** Becomes the broker. */
-export function runBroker(argv: string[]): Promise<number> {
-  return become('broker', () => import('@reelhost/broker/main'), argv);
+export async function runBroker(argv: string[]): Promise<number> {
+  return become('broker', () => import('@reelhost/broker/main'), await withStateDir(argv));
 }
 
 /** Becomes the bridge. */
-export function runBridge(argv: string[]): Promise<number> {
-  return become('bridge', () => import('@reelhost/bridge/main'), argv);
+export async function runBridge(argv: string[]): Promise<number> {
+  return become('bridge', () => import('@reelhost/bridge/main'), await withStateDir(argv));
 }
 
 /** Becomes the executor of that name. @throws CommandError usage: there is none of that name */
@@ -38,6 +38,13 @@ export function runExecutor(name: string, argv: string[]): Promise<number> {
     );
   }
   return become(`executor ${name}`, load, argv);
+}
+
+/** The daemons want to be told where their state lies; when nobody says so, it is where every other command looks for it. */
+async function withStateDir(argv: string[]): Promise<string[]> {
+  if (argv.some((word) => word === '--state-dir' || word.startsWith('--state-dir='))) return argv;
+  const { defaultStateDir } = await import('./paths.js');
+  return ['--state-dir', defaultStateDir(), ...argv];
 }
 
 async function become(what: string, load: () => Promise<unknown>, argv: string[]): Promise<number> {

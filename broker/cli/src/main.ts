@@ -47,6 +47,7 @@ function report(error: unknown, argv: readonly string[]): number {
 function quietWhenTheReaderLeaves(): void {
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code === 'EPIPE') process.exit(ExitCode.done);
-    throw error;
+    process.stderr.write(`reelhost: cannot write the answer: ${error.message}\n`);
+    process.exit(ExitCode.unexpected);
   });
 }

@@ -5,6 +5,7 @@
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { resolveSocketPath } from '@reelhost/sdk';
+import { CommandError, ExitCode } from './exit-codes.js';
 
 /** The places of one installation; all absolute. */
 export interface HostPaths {
@@ -21,28 +22,53 @@ export interface PathOptions {
   readonly config?: string | undefined;
 }
 
-/** Resolves all places. Precedence: option, REELHOST_STATE_DIR / TAY_SOCKET_PATH, REELHOST_HOME, the platform's custom. */
+/**
+ * Resolves all places. Precedence: option, REELHOST_STATE_DIR / TAY_SOCKET_PATH, REELHOST_HOME, the platform's custom.
+ * @throws CommandError the path of the socket cannot be one: usage when it was an option, else badConfig
+ */
 export function hostPaths(options: PathOptions = {}, env: NodeJS.ProcessEnv = process.env): HostPaths {
-  const system = process.getuid?.() === 0;
-  const home = env['REELHOST_HOME'];
-  const base = (name: string, xdg: string | undefined, fallback: string, ofSystem: string): string => {
-    if (home !== undefined && home !== '') return join(resolve(home), name);
-    if (xdg !== undefined && xdg !== '') return join(xdg, 'reelhost');
-    if (system) return ofSystem;
-    if (process.platform === 'darwin') return join(homedir(), 'Library', 'Application Support', 'reelhost');
-    return join(homedir(), fallback, 'reelhost');
-  };
-  const configDir = base('config', env['XDG_CONFIG_HOME'], '.config', '/etc/reelhost');
-  const stateDir =
-    options.stateDir ??
-    env['REELHOST_STATE_DIR'] ??
-    base('state', env['XDG_STATE_HOME'], '.local/state', '/var/lib/reelhost');
+  const configDir = baseFolder(env, 'config', env['XDG_CONFIG_HOME'], '.config', '/etc/reelhost');
   return {
-    mode: system ? 'system' : 'user',
+    mode: isSystem() ? 'system' : 'user',
     config: expandHome(options.config ?? env['REELHOST_CONFIG'] ?? join(configDir, 'config.toml')),
-    stateDir: expandHome(stateDir),
-    socket: resolveSocketPath(options.socket === undefined ? undefined : expandHome(options.socket), env),
+    stateDir: options.stateDir === undefined ? defaultStateDir(env) : expandHome(options.stateDir),
+    socket: socketPath(options.socket, env),
   };
+}
+
+/** Where the state lies when no option says so; absolute. */
+export function defaultStateDir(env: NodeJS.ProcessEnv = process.env): string {
+  return expandHome(
+    env['REELHOST_STATE_DIR'] ?? baseFolder(env, 'state', env['XDG_STATE_HOME'], '.local/state', '/var/lib/reelhost'),
+  );
+}
+
+function isSystem(): boolean {
+  return process.getuid?.() === 0;
+}
+
+function baseFolder(
+  env: NodeJS.ProcessEnv,
+  name: string,
+  xdg: string | undefined,
+  fallback: string,
+  ofSystem: string,
+): string {
+  const home = env['REELHOST_HOME'];
+  if (home !== undefined && home !== '') return join(resolve(home), name);
+  if (xdg !== undefined && xdg !== '') return join(xdg, 'reelhost');
+  if (isSystem()) return ofSystem;
+  if (process.platform === 'darwin') return join(homedir(), 'Library', 'Application Support', 'reelhost');
+  return join(homedir(), fallback, 'reelhost');
+}
+
+function socketPath(option: string | undefined, env: NodeJS.ProcessEnv): string {
+  try {
+    return resolveSocketPath(option === undefined ? undefined : expandHome(option), env);
+  } catch (error) {
+    const code = option === undefined ? ExitCode.badConfig : ExitCode.usage;
+    throw new CommandError(code, `${(error as Error).message}; choose a shorter, absolute one`, { cause: error });
+  }
 }
 
 /** `~/x` as a shell would read it; other relative paths against `from` (default: the working directory). */

@@ -1,7 +1,8 @@
 /** Checks of this computer: platform, places, permissions, disk, ffmpeg, sandbox. They change nothing. */
 import { execFile } from 'node:child_process';
+import { createPrivateKey } from 'node:crypto';
 import { constants } from 'node:fs';
-import { access, stat, statfs } from 'node:fs/promises';
+import { access, readFile, stat, statfs } from 'node:fs/promises';
 import { delimiter, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { EXECUTOR_NAMES } from '../handover.js';
@@ -9,8 +10,6 @@ import type { HostPaths } from '../paths.js';
 import { type CheckResult, fail, pass, skip, warn } from './check.js';
 
 const run = promisify(execFile);
-/** Socket addresses have 104 bytes on macOS, 108 on Linux, the ending zero included. */
-const MAX_SOCKET_BYTES = process.platform === 'darwin' ? 103 : 107;
 const LOW_DISK_BYTES = 5 * 1024 ** 3;
 const NO_DISK_BYTES = 512 * 1024 ** 2;
 const PROBE_WITHIN_MS = 10_000;
@@ -23,16 +22,8 @@ export function checkPlatform(): CheckResult {
   return pass('platform', found);
 }
 
-/** The socket's address fits, and its folder belongs to nobody else. */
+/** The socket's folder belongs to nobody else. That its path fits is certain already: see paths.ts and up/config.ts. */
 export async function checkSocket({ socket }: HostPaths): Promise<CheckResult> {
-  const bytes = Buffer.byteLength(socket);
-  if (bytes > MAX_SOCKET_BYTES) {
-    return fail(
-      'socket',
-      `${socket} has ${bytes} bytes; an address may have ${MAX_SOCKET_BYTES}`,
-      'choose a shorter --socket',
-    );
-  }
   const folder = await stat(dirname(socket)).catch(() => undefined);
   const own = process.getuid?.();
   if (folder !== undefined && own !== undefined && folder.uid !== own && own !== 0) {
@@ -117,13 +108,20 @@ export async function checkSandbox(env: NodeJS.ProcessEnv): Promise<CheckResult>
   }
 }
 
-/** The device key is there and private. @param file undefined when the configuration names none */
+/** The device key is there, private, and an Ed25519 key. @param file undefined when the configuration names none */
 export async function checkDeviceKey(file: string | undefined): Promise<CheckResult> {
   if (file === undefined) return skip('device_key', 'the configuration names no device key');
   const found = await stat(file).catch(() => undefined);
   if (found === undefined) return fail('device_key', `${file} does not exist`, `reelhost device init --out ${file}`);
   if ((found.mode & 0o077) !== 0) return fail('device_key', `others may read ${file}`, `chmod 600 ${file}`);
-  return pass('device_key', file);
+  const anew = `choose another file, or move it away and run: reelhost device init --out ${file}`;
+  try {
+    const { asymmetricKeyType } = createPrivateKey(await readFile(file));
+    if (asymmetricKeyType === 'ed25519') return pass('device_key', file);
+    return fail('device_key', `${file} holds a key of type ${asymmetricKeyType}; Ed25519 is needed`, anew);
+  } catch {
+    return fail('device_key', `${file} holds no private key in PEM that this user can read`, anew);
+  }
 }
 
 /** What can be started here. */

@@ -88,7 +88,10 @@ function upTroubles(up: HostStatus['up']): Trouble[] {
       const how = exit === null ? '' : ` (last end: ${exit.signal ?? `exit code ${exit.code}`})`;
       const message =
         part.phase === 'failed' ? `${part.name}: given up, ${part.reason}` : `${part.name}: being restarted${how}`;
-      const fix = part.phase === 'failed' ? 'look at its log, mend the cause, then restart reelhost up' : null;
+      const fix =
+        part.phase === 'failed'
+          ? 'look at its log, mend the cause, then restart reelhost up'
+          : 'wait a moment; when it stays so, look at its log and run: reelhost doctor';
       return { code: part.phase === 'failed' ? 'part_given_up' : 'part_restarting', message, fix };
     });
 }

@@ -54,6 +54,8 @@ describe('the configuration of up', () => {
     ['a bad executor name', '[[executor]]\nname = "../evil"', /executor\[0\]\.name: must be lower-case/],
     ['a bad variable name', '[[executor]]\nname = "a"\nenv = { "A=B" = "c" }', /executor\[0\]\.env/],
     ['a level nobody knows', 'log_level = "loud"', /log_level: /],
+    ['an executor nobody knows, without a command', '[[executor]]\nname = "mine"', /executor\[0\]\.name: .*command/],
+    ['a socket path that is too long', `socket = "/tmp/${'s'.repeat(120)}"`, /socket: .*100/],
   ])('refuses %s and says where', (_what, text, expected) => {
     expect(refusal(text)).toMatch(expected);
   });

@@ -4,25 +4,33 @@
  */
 import { readFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { resolveSocketPath } from '@reelhost/sdk';
 import { parse, TomlError } from 'smol-toml';
 import { z } from 'zod';
 import { CommandError, ExitCode } from '../exit-codes.js';
+import { EXECUTOR_NAMES } from '../handover.js';
 import { expandHome, type HostPaths } from '../paths.js';
 
 const LogLevel = z.enum(['trace', 'debug', 'info', 'warn', 'error']);
 const Env = z.record(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'is no name of a variable'), z.string());
 
-const Executor = z.strictObject({
-  name: z.string().regex(/^[a-z0-9][a-z0-9-]{0,62}$/, 'must be lower-case letters, digits and "-"'),
-  /** A program of your own, as an array; without it, the first-party executor of that name. */
-  command: z.array(z.string().min(1)).min(1).optional(),
-  args: z.array(z.string()).default([]),
-  /** More processes of the same kind. */
-  count: z.int().min(1).max(64).default(1),
-  env: Env.default({}),
-  pass_env: z.array(z.string()).default([]),
-  working_dir: z.string().optional(),
-});
+const Executor = z
+  .strictObject({
+    name: z.string().regex(/^[a-z0-9][a-z0-9-]{0,62}$/, 'must be lower-case letters, digits and "-"'),
+    /** A program of your own, as an array; without it, the first-party executor of that name. */
+    command: z.array(z.string().min(1)).min(1).optional(),
+    args: z.array(z.string()).default([]),
+    /** More processes of the same kind. */
+    count: z.int().min(1).max(64).default(1),
+    env: Env.default({}),
+    pass_env: z.array(z.string()).default([]),
+    working_dir: z.string().optional(),
+  })
+  .superRefine(({ name, command }, context) => {
+    if (command !== undefined || EXECUTOR_NAMES.includes(name)) return;
+    const message = `"${name}" is none of ours (${EXECUTOR_NAMES.join(', ')}); give the command of yours`;
+    context.addIssue({ code: 'custom', path: ['name'], message });
+  });
 
 const Bridge = z
   .strictObject({
@@ -84,13 +92,18 @@ export async function readConfig(places: HostPaths): Promise<UpConfig> {
   try {
     text = await readFile(file, 'utf8');
   } catch (error) {
-    const missing = (error as NodeJS.ErrnoException).code === 'ENOENT';
-    const hint = missing
-      ? 'there is no such file; name one with --config (an example is in the README)'
-      : (error as Error).message;
-    throw new CommandError(ExitCode.badConfig, `${file}: ${hint}`, { cause: error });
+    throw new CommandError(ExitCode.badConfig, `${file}: ${whyUnreadable(error as NodeJS.ErrnoException)}`, {
+      cause: error,
+    });
   }
   return checkConfig(text, places);
+}
+
+function whyUnreadable({ code, message }: NodeJS.ErrnoException): string {
+  if (code === 'ENOENT') return 'there is no such file; name one with --config (an example is in the README)';
+  if (code === 'EISDIR') return 'is a folder; name a file with --config';
+  if (code === 'EACCES') return 'may not be read by this user; change its owner or mode';
+  return message;
 }
 
 /** Checks the text of a configuration; see {@link readConfig}. */
@@ -117,7 +130,7 @@ export function checkConfig(text: string, places: HostPaths): UpConfig {
     ...rest,
     file,
     stateDir: state_dir === undefined ? places.stateDir : absolute(state_dir),
-    socket: socket === undefined ? places.socket : absolute(socket),
+    socket: socket === undefined ? places.socket : usableSocket(absolute(socket), file),
     bridge: bridge && {
       ...bridge,
       ...(bridge.device_key !== undefined && { device_key: absolute(bridge.device_key) }),
@@ -129,6 +142,16 @@ export function checkConfig(text: string, places: HostPaths): UpConfig {
       ...(one.working_dir !== undefined && { working_dir: absolute(one.working_dir) }),
     })),
   };
+}
+
+function usableSocket(path: string, file: string): string {
+  try {
+    return resolveSocketPath(path);
+  } catch (error) {
+    throw new CommandError(ExitCode.badConfig, `${file} is not right:\n  socket: ${(error as Error).message}`, {
+      cause: error,
+    });
+  }
 }
 
 /** "executor[0].count: expected int …", never the value itself: it might be a secret in the wrong place. */

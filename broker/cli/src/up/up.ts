@@ -3,9 +3,12 @@
  * stops them in order on SIGTERM or SIGINT; a second signal hurries. Ends by itself only when a part without which nothing works is given up, with that
  * part's exit code.
  */
+import { constants } from 'node:fs';
+import { access } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { dirname } from 'node:path';
 import { DEFAULT_RESTART_POLICY, type RestartPolicy } from '../core/supervision.js';
+import { checkDeviceKey } from '../doctor/host-checks.js';
 import { CommandError, ExitCode } from '../exit-codes.js';
 import { watchParentPipe } from '../parent-pipe.js';
 import { hostPaths } from '../paths.js';
@@ -30,6 +33,7 @@ export async function up(options: { config?: string; check?: boolean; logLevel?:
   const plans = planParts(config, options.logLevel ?? config.log_level, process.env);
   if (plans.length === 0) throw new CommandError(ExitCode.badConfig, `${config.file} starts nothing`);
   if (options.check === true) {
+    await checkNamedFiles(config);
     print(`${config.file} is right; it starts: ${plans.map((plan) => plan.name).join(', ')}`);
     return ExitCode.done;
   }
@@ -46,6 +50,19 @@ export async function up(options: { config?: string; check?: boolean; logLevel?:
   makePrivateFolder(dirname(config.socket));
   watchParentPipe();
   return run(config, plans, log);
+}
+
+/** What the daemons would find out at their start. @throws CommandError badConfig */
+async function checkNamedFiles({ file, bridge }: UpConfig): Promise<void> {
+  const wrong: string[] = [];
+  const key = await checkDeviceKey(bridge?.device_key);
+  if (key.state === 'fail') wrong.push(`bridge.device_key: ${key.message}; ${key.fix}`);
+  for (const name of ['pool_credential_file', 'ca_file'] as const) {
+    const path = bridge?.[name];
+    if (path === undefined) continue;
+    await access(path, constants.R_OK).catch(() => wrong.push(`bridge.${name}: ${path} cannot be read`));
+  }
+  if (wrong.length > 0) throw new CommandError(ExitCode.badConfig, `${file} is not right:\n  ${wrong.join('\n  ')}`);
 }
 
 async function run(config: UpConfig, plans: readonly PartPlan[], log: UpLog): Promise<number> {

@@ -48,6 +48,8 @@ export async function runArgvCheck(words: readonly string[], streams: ArgvCheckS
     return 2;
   }
   const verdict = check(options.tool, options.argv, options.session, version);
+  if (/^(?:.*\/)?ff(?:mpeg|probe)$/.test(options.argv[0] ?? ''))
+    streams.stderr.write(`ARGV is what follows the program's name: leave "${options.argv[0]}" out\n`);
   streams.stdout.write(
     options.format === 'json' ? `${JSON.stringify(answer(undefined, verdict))}\n` : readable(options.tool, verdict),
   );

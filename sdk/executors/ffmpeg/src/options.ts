@@ -27,7 +27,7 @@ export const USAGE = `usage: reelhost executor ffmpeg --socket PATH [options]
 
 Serves video.compile and video.analyze.extract sessions with the ffmpeg of this computer.
 
-  --socket PATH              the broker's Unix socket (default: REELHOST_SOCKET or the usual place)
+  --socket PATH              the broker's Unix socket (default: TAY_SOCKET_PATH, then the usual places)
   --ffmpeg PATH              the ffmpeg to run (default: REELHOST_FFMPEG, then PATH)
   --ffprobe PATH             the ffprobe to run (default: REELHOST_FFPROBE, then PATH)
   --concurrency N            ops at a time, one per session (default 4)
