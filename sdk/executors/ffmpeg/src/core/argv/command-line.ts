@@ -117,9 +117,12 @@ function readOption(
   const colon = word.indexOf(':');
   const name = colon < 0 ? word.slice(1) : word.slice(1, colon);
   const specifier = colon < 0 ? '' : word.slice(colon + 1);
-  if (name.startsWith('/'))
+  if (name.startsWith('/') && !table.has(name))
     return denial(
-      { rule: 'option.from-file', message: '"-/option" reads the value from a file; write the value itself' },
+      {
+        rule: 'option.from-file',
+        message: '"-/option" reads the value from a file; only filtergraphs may be given so',
+      },
       index,
       word,
     );

@@ -82,7 +82,23 @@ export function encoderParamsProblem(option: string, value: string): Problem | u
       return { rule: 'params.key', message: `"${key}" is not on the list of parameters for -${option}` };
     if (equals >= 0 && !/^[\w.,+\-()*| =@%][\w.,+\-()*| =@%/]*$|^$/.test(piece.slice(equals + 1)))
       return { rule: 'params.value', message: `the value of "${key}" may hold letters, digits and . , + - ( ) only` };
+    const narrowed = narrowedProblem(key, equals < 0 ? '' : piece.slice(equals + 1));
+    if (narrowed !== undefined) return narrowed;
   }
+  return undefined;
+}
+
+/** A quantiser zone: first and last frame, then quantiser, bit rate factor or parameters that are numbers. */
+const ZONE =
+  /^\d+,\d+(,(q|b|crf|qp|bitrate|subme|me|merange|trellis|ref|deblock|psy-rd|aq-strength|aq-mode|deadzone-inter|deadzone-intra|direct|partitions|no-8x8dct|8x8dct)=[-\w.:]+)+$/;
+
+/** Keys whose values are more than a number or a name: a matrix may be a file, a zone holds parameters of its own. */
+function narrowedProblem(key: string, value: string): Problem | undefined {
+  const name = key.replaceAll('_', '-').replace(/^no-?/, '').toLowerCase();
+  if (name === 'cqm' && !/^(flat|jvt)?$/.test(value))
+    return { rule: 'params.value', message: 'cqm takes flat or jvt; a matrix file is not read' };
+  if (name === 'zones' && !value.split('/').every((zone) => ZONE.test(zone)))
+    return { rule: 'params.value', message: 'zones take FIRST,LAST,q=N or FIRST,LAST,b=N, joined by "/"' };
   return undefined;
 }
 

@@ -118,7 +118,9 @@ function checkSpecial(
       return {
         name,
         words: [
-          name === 'filter_complex_script' ? '-filter_complex' : word.replace('-filter_script', '-filter'),
+          name === 'filter_complex_script'
+            ? '-filter_complex'
+            : word.replace(/^-(filter_script|\/)/, (from) => (from === '-/' ? '-' : '-filter')),
           graph.text,
         ],
       };

@@ -32,7 +32,7 @@ const NEGATIONS: Words = {
 
 const GLOBAL_VALUES: Partial<Record<ValueType | SpecialValue, string>> = {
   graph: 'filter_complex lavfi',
-  'graph-script': 'filter_complex_script',
+  'graph-script': 'filter_complex_script /filter_complex /lavfi',
   loglevel: 'v loglevel',
   number:
     'filter_threads filter_complex_threads stats_period timelimit dts_delta_threshold dts_error_threshold frame_drop_threshold adrift_threshold copytb max_error_rate cpucount max_alloc async filter_buffered_frames',
@@ -56,7 +56,7 @@ const FILE_VALUES: Partial<Record<ValueType | SpecialValue, string>> = {
 const SPECIFIED_VALUES: Partial<Record<ValueType | SpecialValue, string>> = {
   codec: 'c codec acodec vcodec scodec dcodec',
   graph: 'vf af filter',
-  'graph-script': 'filter_script',
+  'graph-script': 'filter_script /filter /vf /af',
   bsf: 'bsf absf vbsf',
   passlog: 'passlogfile',
   pass: 'pass',
@@ -88,7 +88,6 @@ const PROBE_FLAGS =
 const PROBE_VALUES: Partial<Record<ValueType | SpecialValue, string>> = {
   loglevel: 'v loglevel',
   format: 'f',
-  codec: 'c codec',
   text: 'print_format of output_format show_entries print_filename',
   streams: 'select_streams',
   token: 'read_intervals show_data_hash show_log show_optional_fields data_dump_format',
@@ -164,6 +163,9 @@ export const FFMPEG_OPTIONS: ReadonlyMap<string, OptionRule> = tableFrom(
 
 /** ffprobe's options; all of them belong to the one input. */
 export const FFPROBE_OPTIONS: ReadonlyMap<string, OptionRule> = tableFrom(
-  [{ values: PROBE_VALUES, global: true, specifier: false }],
+  [
+    { values: PROBE_VALUES, global: true, specifier: false },
+    { values: { codec: 'c codec' }, global: true, specifier: true },
+  ],
   [{ names: PROBE_FLAGS, global: true, specifier: false }],
 );

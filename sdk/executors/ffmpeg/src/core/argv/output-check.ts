@@ -64,9 +64,11 @@ function nameProblem(
     case 'segment':
       return segmentFormatProblem(name, named) ?? templateProblem(name, '', context);
     case 'hls':
-      return templateProblem(name, 'v', context) ?? hlsSegmentsProblem(file, named, context);
+      return (
+        templateProblem(name, 'v', context) ?? hlsSegmentsProblem(file, named, context) ?? context.paths.beside(name)
+      );
     case 'dash':
-      return context.paths.output(name) ?? dashSegmentsProblem(name, context);
+      return context.paths.output(name) ?? dashSegmentsProblem(file, context) ?? context.paths.beside(name);
   }
 }
 
@@ -96,10 +98,14 @@ function hasOption(file: GivenFile, name: string, value: RegExp): boolean {
   return file.options.some((option) => option.name === name && value.test(option.value ?? ''));
 }
 
-function dashSegmentsProblem(name: string, context: OptionContext): Problem | undefined {
-  const folder = parentOf(normalPath(name));
+/** Names the muxer makes without being told: `init-stream0.m4s`, `chunk-stream0-00001.m4s`, in one file `STEM-stream0.mp4`. */
+function dashSegmentsProblem(file: GivenFile, context: OptionContext): Problem | undefined {
+  const path = normalPath(file.name);
+  const folder = parentOf(path);
+  const stem = `${path.replace(/\.[^./]*$/, '')}-stream`;
   const beside = (own: string): string => (folder === '' ? own : `${folder}/${own}`);
   return (
+    context.paths.output(`${stem}%d.mp4`, derivedFrom(stem)) ??
     context.paths.output(beside('init-stream%d.m4s'), derivedFrom(beside('init-stream'))) ??
     context.paths.output(beside('chunk-stream%d.m4s'), derivedFrom(beside('chunk-stream')))
   );
@@ -174,11 +180,23 @@ function prefixProblem(value: string): Problem | undefined {
 
 /** Two-pass encoding writes PREFIX-0.log (and .mbtree) beside the session's files: no link may wait there. */
 function passProblem(file: GivenFile, context: OptionContext): Problem | undefined {
-  if (hasOption(file, 'x265-params', /(^|:)pass=/)) return passLogProblem('x265_2pass', context);
-  if (!hasOption(file, 'pass', /./) && !hasOption(file, 'flags', /pass[12]/)) return undefined;
-  return file.options.some((option) => option.name === 'passlogfile')
-    ? undefined
-    : passLogProblem(DEFAULT_PASS_LOG, context);
+  for (const prefix of passLogs(file)) {
+    const problem = passLogProblem(prefix, context);
+    if (problem !== undefined) return problem;
+  }
+  return undefined;
+}
+
+/** Prefixes of the logs that ffmpeg and the encoders choose themselves. A number as -flags may hold any flag. */
+function passLogs(file: GivenFile): string[] {
+  const flagged = hasOption(file, 'flags', /pass[12]|\d/);
+  const inParams = (option: string): boolean => hasOption(file, option, /(^|:)\s*pass\s*=/i);
+  const own = hasOption(file, 'pass', /./) && !file.options.some((option) => option.name === 'passlogfile');
+  return [
+    ...(own || flagged ? [DEFAULT_PASS_LOG] : []),
+    ...(flagged || inParams('x264-params') || inParams('x264opts') ? ['x264_2pass'] : []),
+    ...(flagged || inParams('x265-params') ? ['x265_2pass'] : []),
+  ];
 }
 
 /** The prefix of two-pass logs: an output rule on every name made from it. */

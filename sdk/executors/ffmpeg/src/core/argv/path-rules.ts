@@ -10,7 +10,9 @@ export const MAX_PATH_BYTES = 1_024;
 /** Longest part of a path in UTF-8 bytes. */
 export const MAX_COMPONENT_BYTES = 255;
 
-const INVISIBLE = /[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/;
+const INVISIBLE = /[\u0000-\u001f\u007f-\u009f\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]/;
+/** Joiners belong into Persian and Indic words and into emoji, so they are fine between characters beyond ASCII and nowhere else. */
+const STRAY_JOINER = /(^|[\u0000-\u007f\u200c\u200d])[\u200c\u200d]|[\u200c\u200d]($|[\u0000-\u007f])/;
 const WINDOWS_DEVICE = /^(con|nul|prn|aux|clock\$|conin\$|conout\$|com[0-9¹²³]|lpt[0-9¹²³])(\.|$)/i;
 const PROTOCOL_COMMA =
   /^(async|bluray|cache|concat|concatf|crypto|data|fd|ffrtmp|file|ftp|gopher|http|https|hls|md5|mms|pipe|rtmp|rtp|rtsp|sctp|sftp|shared|smb|srt|subfile|tcp|tee|tls|udp|unix|zmq),/i;
@@ -22,7 +24,7 @@ export function pathProblem(path: string): Problem | undefined {
   if (hasLoneSurrogate(path)) return { rule: 'path.unicode', message: 'the name is not valid Unicode' };
   if (utf8Bytes(path) > MAX_PATH_BYTES)
     return { rule: 'path.long', message: `a path may have ${MAX_PATH_BYTES} bytes` };
-  if (INVISIBLE.test(path))
+  if (INVISIBLE.test(path) || STRAY_JOINER.test(path))
     return { rule: 'path.invisible', message: 'a path may not contain control, direction or zero-width characters' };
   if (/^[a-z0-9+.-]+:/i.test(path))
     return {
@@ -83,9 +85,14 @@ export function normalPath(path: string): string {
     .join('/');
 }
 
-/** Name under which two paths are the same file on a disk that ignores case and composition. */
+/** Name under which two paths are the same file on a disk that ignores case, composition and joiners. */
 export function foldedPath(path: string): string {
-  return normalPath(path).normalize('NFC').toLowerCase().normalize('NFC');
+  return normalPath(path)
+    .replace(/[\u200c\u200d]/g, '')
+    .normalize('NFC')
+    .toUpperCase()
+    .toLowerCase()
+    .normalize('NFC');
 }
 
 /** Folder of a normalised path, `''` at the top. */

@@ -6,7 +6,7 @@
  */
 import { extensionOf, foldedPath, nameOf, normalPath, parentOf, pathProblem } from './path-rules.js';
 import type { FileFacts, SessionFiles } from './session-files.js';
-import { playlistKind, playlistProblem, SNIFF_BYTES } from './sniff.js';
+import { isTagged, playlistKind, playlistProblem, SCRIPT_EXTENSIONS, SNIFF_BYTES } from './sniff.js';
 import type { Problem } from './verdict.js';
 
 type Written = { path: string; pattern: RegExp | undefined };
@@ -19,6 +19,14 @@ const SPECIAL: Readonly<Record<'symlink' | 'other', Problem>> = {
   symlink: { rule: 'path.symlink', message: 'symbolic links are not followed; stage the file itself' },
   other: { rule: 'path.special', message: 'it is a FIFO, socket or device; only regular files are allowed' },
 };
+
+const PLANES: Problem = {
+  rule: 'path.planes',
+  message:
+    'pictures named ".y" come in several files (.y, .u, .v) that ffmpeg finds by itself; use .yuv with -f rawvideo',
+};
+
+const isPlanes = (path: string): boolean => extensionOf(path) === 'y';
 
 function missing(path: string): Problem {
   return { rule: 'path.missing', message: `"${path}" does not exist in the session; stage it or produce it first` };
@@ -64,13 +72,16 @@ export class SessionPaths {
     const wrong = notAFile(facts, path);
     if (wrong !== undefined) return wrong;
     if (facts.kind === 'file') this.#read.set(normal, facts.id);
+    if (isPlanes(normal)) return PLANES;
     return use === 'media' ? this.#sniff(normal) : undefined;
   }
 
   #sniff(normal: string): Problem | undefined {
+    if (SCRIPT_EXTENSIONS.has(extensionOf(normal))) return playlistProblem(normal, 'a script');
     const first = this.#files.head(normal, 4_096);
     if (first === undefined) return missing(normal);
-    const head = first.whole || first.bytes.includes('\0') ? first : this.#files.head(normal, SNIFF_BYTES);
+    const enough = first.whole || (first.bytes.includes('\0') && !isTagged(first.bytes));
+    const head = enough ? first : this.#files.head(normal, SNIFF_BYTES);
     const kind = playlistKind((head ?? first).bytes);
     return kind === undefined ? undefined : playlistProblem(normal, kind);
   }
@@ -139,6 +150,7 @@ export class SessionPaths {
     if (problem !== undefined) return problem;
     const normal = normalPath(path);
     if (normal === '') return { rule: 'path.kind', message: 'a file name is expected here' };
+    if (isPlanes(normal)) return PLANES;
     const folder = parentOf(normal);
     const parent = this.#files.facts(folder);
     if (parent.kind === 'symlink' || parent.kind === 'other') return SPECIAL[parent.kind];
@@ -153,7 +165,7 @@ export class SessionPaths {
       if (known !== '' && this.#files.facts(known).kind === 'absent') this.#folders.add(known);
     }
     if (pattern === undefined) {
-      const wrong = notWritable(this.#files.facts(normal), path);
+      const wrong = notWritable(this.#files.facts(normal), path) ?? this.#temporaryProblem(normal);
       if (wrong !== undefined) return wrong;
     } else if (parent.kind === 'directory') {
       const wrong = this.#plainFolder(folder);
@@ -161,6 +173,19 @@ export class SessionPaths {
     }
     this.#written.push({ path: normal, pattern });
     return undefined;
+  }
+
+  /** Muxers that replace a file at once write NAME.tmp first. */
+  #temporaryProblem(normal: string): Problem | undefined {
+    const facts = this.#files.facts(`${normal}.tmp`);
+    return facts.kind === 'symlink' || facts.kind === 'other'
+      ? { rule: SPECIAL[facts.kind].rule, message: `"${normal}.tmp" is in the way: ${SPECIAL[facts.kind].message}` }
+      : undefined;
+  }
+
+  /** The folder of an output beside which the muxer makes names of its own: it may hold regular files only. */
+  beside(path: string): Problem | undefined {
+    return this.#plainFolder(parentOf(normalPath(path)));
   }
 
   /** A missing folder must be missing altogether: no file or link stands where one of its parents would be. */

@@ -35,12 +35,32 @@ const ANYWHERE: readonly (readonly [RegExp, string])[] = [
  * text before the first NUL counts, as in ffmpeg.
  */
 export function playlistKind(bytes: string): string | undefined {
-  const end = bytes.indexOf('\0');
-  const text = (end < 0 ? bytes : bytes.slice(0, end)).replace(/^(\u00ef\u00bb\u00bf)?[\s\u00a0]*/, '');
+  const own = withoutTags(bytes);
+  const end = own.indexOf('\0');
+  const text = (end < 0 ? own : own.slice(0, end)).replace(/^(\u00ef\u00bb\u00bf)?[\s\u00a0]*/, '');
   for (const [pattern, kind] of AT_START) if (pattern.test(text)) return kind;
   for (const [pattern, kind] of ANYWHERE) if (pattern.test(text)) return kind;
   return undefined;
 }
+
+/** True when a file begins with an ID3 tag, which ffmpeg skips before it looks at what the file is. */
+export function isTagged(bytes: string): boolean {
+  return bytes.startsWith('ID3');
+}
+
+/** The bytes behind the ID3 tags at the beginning, as far as the tags end within them. */
+function withoutTags(bytes: string): string {
+  let at = 0;
+  while (bytes.startsWith('ID3', at) && at + 10 < bytes.length) {
+    const size = [6, 7, 8, 9].reduce((sum, place) => sum * 128 + (bytes.charCodeAt(at + place) & 0x7f), 0);
+    const footer = (bytes.charCodeAt(at + 5) & 0x10) === 0 ? 0 : 10;
+    at += 10 + size + footer;
+  }
+  return bytes.slice(at);
+}
+
+/** Extensions by which ffmpeg chooses a demuxer that runs a script; such a script may open any file. */
+export const SCRIPT_EXTENSIONS: ReadonlySet<string> = new Set(['avs', 'avsi', 'vpy']);
 
 /** The problem with a file that turns out to be a playlist. */
 export function playlistProblem(path: string, kind: string): Problem {

@@ -25,7 +25,8 @@ describe.each([
 ] as const)('the options of %s', (_, options, cli) => {
   it('take as many words as every known release takes', () => {
     const wrong: string[] = [];
-    for (const [name, rule] of options as ReadonlyMap<string, OptionRule>) {
+    for (const [given, rule] of options as ReadonlyMap<string, OptionRule>) {
+      const name = given.replace(/^\//, '');
       const negated = !Object.hasOwn(cli, name) && name.startsWith('no');
       const arities = (cli[negated ? name.slice(2) : name] ?? '').replaceAll('-', '');
       // A negation never takes a word, whatever the option itself takes.
