@@ -15,7 +15,9 @@ import {
   directoryRemoved,
   type Effect,
   endTurn,
+  isNothing,
   nextWakeMs,
+  noRecords,
   peerConnected,
   timePassed,
 } from './core/index.js';
@@ -32,6 +34,8 @@ const STALL_MS = 500;
 const STALL_GRACE_MS = 50;
 /** When a commit that cannot succeed now is tried again. */
 const COMMIT_RETRY_MS = 250;
+/** How long a stop waits for a last commit that does not succeed. */
+const STOP_LIMIT_MS = 3000;
 /** The longest sleep, so that a step of the wall clock is noticed. */
 const MAX_SLEEP_MS = 5000;
 
@@ -61,11 +65,16 @@ export class Broker {
   #abandoned = false;
   #timer: NodeJS.Timeout | null = null;
   #wakeAt = Number.POSITIVE_INFINITY;
-  #onIdle: (() => void) | null = null;
+  #onTurn: (() => void) | null = null;
 
   constructor(parts: BrokerParts) {
     this.core = parts.core;
     this.#parts = parts;
+  }
+
+  /** Connections that are served. */
+  get connections(): number {
+    return this.#connections.size;
   }
 
   /** Takes over an accepted socket. */
@@ -145,7 +154,7 @@ export class Broker {
     const { records } = core;
     this.#crash?.observe(records);
     this.#crash?.pass('received');
-    if (records.jobs.length + records.sessions.length + records.schedules.length + records.tombstones.length > 0) {
+    if (!isNothing(records)) {
       if (!this.#commit()) {
         setTimeout(() => this.planTurn(), COMMIT_RETRY_MS);
         return;
@@ -164,7 +173,7 @@ export class Broker {
     this.#crash?.pass('sent');
     core.recent.trim();
     this.#armTimer();
-    if (this.#onIdle !== null && effects.length === 0 && !this.#turnPlanned) this.#onIdle();
+    this.#onTurn?.();
   }
 
   #commit(): boolean {
@@ -187,7 +196,7 @@ export class Broker {
       session.touched = false;
     }
     for (const schedule of records.schedules) schedule.touched = false;
-    this.core.records = { jobs: [], sessions: [], schedules: [], tombstones: [] };
+    this.core.records = noRecords();
     return true;
   }
 
@@ -272,13 +281,21 @@ export class Broker {
     this.planTurn();
   }
 
-  /** Takes no more work and resolves when nothing waits to be written. */
+  /**
+   * Takes no more work and resolves when what was decided is written and said, or when that could not be written in time: a full disk must not keep
+   * the process alive, and nobody has heard of what is not written.
+   */
   async stop(): Promise<void> {
     this.core.draining = true;
     await new Promise<void>((resolve) => {
-      this.#onIdle = resolve;
+      const timer = setTimeout(resolve, STOP_LIMIT_MS);
+      this.#onTurn = () => {
+        clearTimeout(timer);
+        resolve();
+      };
       this.planTurn();
     });
+    this.#onTurn = null;
     for (const connection of this.#connections.values()) connection.end();
   }
 

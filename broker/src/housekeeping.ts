@@ -1,7 +1,8 @@
 /**
  * What has to be looked after while the broker runs: the disk, the journal's size, the socket file and the lock files. None of it is in a job's way.
  */
-import { statSync } from 'node:fs';
+import { mkdirSync, statSync } from 'node:fs';
+import { dirname } from 'node:path';
 import type { Core } from './core/index.js';
 import type { Maintenance } from './journal/maintenance.js';
 import type { Logger } from './log.js';
@@ -23,6 +24,7 @@ export interface HousekeepingParts {
   readonly reserve: SpaceReserve;
   readonly server: SocketServer;
   readonly locks: LifeLock[];
+  readonly journalPath: string;
   readonly walPath: string;
   readonly stateDirectory: string;
   readonly log: Logger;
@@ -36,9 +38,12 @@ export class Housekeeping {
   #first: NodeJS.Timeout | null = null;
   #slices: NodeJS.Timeout | null = null;
   #socketLost = false;
+  readonly #locksLost = new Set<string>();
+  readonly #journalInode: number | null;
 
   constructor(parts: HousekeepingParts) {
     this.#parts = parts;
+    this.#journalInode = inodeOf(parts.journalPath);
   }
 
   start(): void {
@@ -61,14 +66,26 @@ export class Housekeeping {
   }
 
   async #round(): Promise<void> {
-    this.#watchDisk();
+    try {
+      this.#watchDisk();
+    } catch (error) {
+      // E.g. the whole state directory is gone.
+      this.degrade('journal_error', (error as Error).message);
+    }
     this.#slice();
-    await this.#watchSocket();
-    this.#watchLocks();
+    const locked = this.#watchLocks();
+    await this.#watchSocket(locked);
   }
 
   #watchDisk(): void {
-    const { core, reserve, walPath, maintenance, log } = this.#parts;
+    const { core, reserve, walPath, journalPath, maintenance, log } = this.#parts;
+    if (inodeOf(journalPath) !== this.#journalInode) {
+      this.degrade(
+        'journal_error',
+        `${journalPath} was removed or replaced while it was in use; start the broker anew`,
+      );
+      return;
+    }
     const walBytes = statSync(walPath, { throwIfNoEntry: false })?.size ?? 0;
     if (walBytes > MAX_WAL_BYTES)
       this.degrade('journal_error', `another process reads the journal for long: its WAL has ${walBytes} bytes`);
@@ -113,12 +130,14 @@ export class Housekeeping {
     }, SLICE_PAUSE_MS);
   }
 
-  async #watchSocket(): Promise<void> {
+  /** Only the holder of the lock may bind. */
+  async #watchSocket(locked: boolean): Promise<void> {
     const { server, log } = this.#parts;
     if (server.inPlace) {
       this.#socketLost = false;
       return;
     }
+    if (!locked) return;
     try {
       if (await server.restore()) {
         log.warn({ event: 'socket.restored', reason: 'somebody removed the socket file; it is bound again' });
@@ -135,16 +154,29 @@ export class Housekeeping {
     this.#socketLost = true;
   }
 
-  #watchLocks(): void {
+  /** Takes removed lock files anew. False when the lock of the socket, the first one, could not be taken. */
+  #watchLocks(): boolean {
     const { locks, log } = this.#parts;
     for (const [at, lock] of locks.entries()) {
-      if (lock.inPlace) continue;
+      if (lock.inPlace) {
+        this.#locksLost.delete(lock.path);
+        continue;
+      }
       try {
+        // The socket's directory may be gone as well; it comes back as private as what is in it.
+        if (at === 0) mkdirSync(dirname(lock.path), { recursive: true, mode: 0o700 });
         locks[at] = lock.retake();
         log.warn({ event: 'lock.restored', path: lock.path });
       } catch (error) {
-        log.error({ event: 'lock.lost', path: lock.path, reason: (error as Error).message });
+        if (!this.#locksLost.has(lock.path))
+          log.error({ event: 'lock.lost', path: lock.path, reason: (error as Error).message });
+        this.#locksLost.add(lock.path);
       }
     }
+    return locks[0]?.inPlace === true;
   }
+}
+
+function inodeOf(path: string): number | null {
+  return statSync(path, { throwIfNoEntry: false })?.ino ?? null;
 }

@@ -47,7 +47,8 @@ function handle(core: Core, connection: Connection, peer: Peer, envelope: Envelo
   if (!parsed.ok) return handleRefusal(core, connection, peer, envelope, parsed.refusal, log);
   const { request } = parsed;
   let body = '';
-  if (request.type === 'succeeded') body = request.result.text;
+  if (request.type === 'enqueue') body = request.args.text;
+  else if (request.type === 'succeeded') body = request.result.text;
   else if (request.type === 'failed') body = envelope.raw('error') ?? '';
   requestReceived(core, peer, { request, bodyBytes: utf8Bytes(body) });
   if (request.type === 'hello' && peer.extension)

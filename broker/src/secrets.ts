@@ -2,7 +2,7 @@
  * Secrets of jobs: in memory only, from the enqueue that brought them to the end of the job. When a job is executed, each string of its arguments
  * that is exactly `reelhost-secret:<name>` is replaced. docs/local-protocol.md, Secrets.
  */
-const PLACEHOLDER = /(?<!\\)"reelhost-secret:([^"\\]*)"(?!\s*:)/g;
+import { putSecrets } from './core/index.js';
 
 export class SecretStore {
   readonly #byJob = new Map<string, Readonly<Record<string, string>>>();
@@ -19,8 +19,6 @@ export class SecretStore {
   reveal(jobId: string, args: string): string {
     const secrets = this.#byJob.get(jobId);
     if (secrets === undefined) return args;
-    return args.replace(PLACEHOLDER, (literal, name: string) =>
-      Object.hasOwn(secrets, name) ? JSON.stringify(secrets[name]) : literal,
-    );
+    return putSecrets(args, secrets);
   }
 }

@@ -16,7 +16,7 @@ import { isDamage, markDamaged, type OpenedJournal, openJournal } from './journa
 import type { Logger } from './log.js';
 import type { BrokerOptions } from './options.js';
 import type { SocketPlace } from './socket/discovery.js';
-import { SocketServer } from './socket/server.js';
+import { refuseConnection, SocketServer } from './socket/server.js';
 import { connectionLimit } from './state/descriptor-limit.js';
 import type { LifeLock } from './state/life-lock.js';
 import { SessionDirectories } from './state/session-directories.js';
@@ -26,6 +26,8 @@ import { SpaceReserve } from './state/space-reserve.js';
 const RESERVE_BYTES = 8_388_608;
 const RESERVE_MARGIN_BYTES = 1_048_576;
 const SPACE_RETRY_MS = 3000;
+/** Connections beyond the limit that are refused with a message. */
+const TOLD_CONNECTIONS = 8;
 
 /** Serves until it is told to stop or cannot go on; answers the exit code. The locks are held by the caller. */
 export async function serveLocked(
@@ -66,12 +68,19 @@ export async function serveLocked(
       broken(isDamage(error) ? 75 : 1);
     },
   });
+  const maxConnections = connectionLimit(options.maxConnections);
+  const onRefused = sparingly(log, { event: 'peer.refused', reason: 'too_many_connections' });
   const server = new SocketServer({
     path: place.path,
     mode: options.socketMode,
-    maxConnections: connectionLimit(options.maxConnections),
-    onConnection: (socket) => broker.accept(socket),
-    onRefused: sparingly(log, { event: 'peer.refused', reason: 'too_many_connections' }),
+    // A few more than are served: they are told why. Beyond that the system closes them without a word.
+    maxConnections: maxConnections + TOLD_CONNECTIONS,
+    onConnection: (socket) => {
+      if (broker.connections < maxConnections) return broker.accept(socket);
+      onRefused();
+      refuseConnection(socket, maxConnections);
+    },
+    onRefused,
   });
   const housekeeping = new Housekeeping({
     core,
@@ -79,6 +88,7 @@ export async function serveLocked(
     reserve,
     server,
     locks,
+    journalPath: opened.path,
     walPath: `${opened.path}-wal`,
     stateDirectory,
     log,

@@ -2,17 +2,19 @@
  * The core on a bench: no process, no socket, no disk; the clock stands still until a test moves it. Peers are names, what they are sent is
  * collected, records are kept in a map that {@link CoreBench.crash} starts a new core from.
  */
-import { parseRequest, type Request, readEnvelopeText } from '@reelhost/protocol';
+import { JSON_LIMITS, JSON_LIMITS_EXTENSION, parseRequest, type Request, readEnvelopeText } from '@reelhost/protocol';
 import {
   type Archive,
   type Core,
   connectionClosed,
   DEFAULT_SETTINGS,
+  directoryFailed,
   directoryRemoved,
   endTurn,
   type Job,
   newCore,
   nextWakeMs,
+  noRecords,
   peerConnected,
   requestReceived,
   restore,
@@ -32,6 +34,10 @@ export interface Sent {
 export class CoreBench {
   core: Core;
   readonly alive = new Set<number>();
+  /** Ids of the session directories that were made. */
+  readonly directories = new Set<string>();
+  /** Whether directories cannot be made at present. */
+  noDirectories = false;
   /** What each connection was sent, in order. */
   readonly sent = new Map<number, Sent[]>();
   readonly events: { readonly event: string; readonly [field: string]: unknown }[] = [];
@@ -99,13 +105,15 @@ export class CoreBench {
     const peer = this.core.peers.get(connection);
     if (peer === undefined) throw new Error(`connection ${connection} is closed`);
     const text = JSON.stringify({ version: 1, type, request_id: requestId, ...fields });
-    const envelope = readEnvelopeText(text);
+    const envelope = readEnvelopeText(text, peer.extension ? JSON_LIMITS_EXTENSION : JSON_LIMITS);
     if (!envelope.ok) throw new Error(`bad frame ${text}`);
     const parsed = parseRequest(envelope.envelope, { extension: peer.extension });
     if (!parsed.ok) throw new Error(`${type} was refused: ${parsed.refusal.message}`);
     this.#tick();
     const request: Request = parsed.request;
-    const body = request.type === 'succeeded' ? request.result.text.length : 0;
+    let body = 0;
+    if (request.type === 'succeeded') body = Buffer.byteLength(request.result.text);
+    else if (request.type === 'enqueue') body = Buffer.byteLength(request.args.text);
     requestReceived(this.core, peer, { request, bodyBytes: body });
   }
 
@@ -167,6 +175,8 @@ export class CoreBench {
   turn(): void {
     endTurn(this.core);
     const { records } = this.core;
+    for (const id of records.forgottenSchedules) this.#schedules.delete(id);
+    for (const id of records.forgottenSessions) this.#sessions.delete(id);
     for (const job of records.jobs) this.#saveJob(job);
     for (const session of records.sessions) {
       this.#sessions.set(session.id, session);
@@ -188,7 +198,7 @@ export class CoreBench {
       });
     }
     for (const id of records.tombstones) this.#tombstones.add(id);
-    this.core.records = { jobs: [], sessions: [], schedules: [], tombstones: [] };
+    this.core.records = noRecords();
     const { effects } = this.core;
     this.core.effects = [];
     const removed: string[] = [];
@@ -196,7 +206,7 @@ export class CoreBench {
       if (effect.kind === 'send') this.#deliver(effect.to, effect.text);
       else if (effect.kind === 'execute')
         this.#deliver(effect.to, effect.head + (effect.job.args ?? '{}') + effect.tail);
-      else if (effect.kind === 'makeSessionDirectory') this.#deliver(effect.to, effect.done);
+      else if (effect.kind === 'makeSessionDirectory') this.#makeDirectory(effect.sessionId, effect.to, effect.done);
       else if (effect.kind === 'removeSessionDirectory') removed.push(effect.sessionId);
       else if (effect.kind === 'log') this.events.push({ event: effect.event, ...effect.fields });
     }
@@ -236,6 +246,12 @@ export class CoreBench {
       schedules: [...this.#schedules.values()].map((stored) => scheduleOf(stored.row)),
     });
     this.turn();
+  }
+
+  #makeDirectory(sessionId: string, to: number, done: string): void {
+    if (this.noDirectories) return directoryFailed(this.core, sessionId);
+    this.directories.add(sessionId);
+    this.#deliver(to, done);
   }
 
   #deliver(to: number, text: string): void {

@@ -102,3 +102,31 @@ test('the disk fills while a job runs: its result is kept, new work is refused w
   expect(existsSync(join(small, 'state', 'space-reserve'))).toBe(true);
   for (const peer of [worker, client, later]) await peer.close();
 }, 60_000);
+
+test('SIGTERM ends a broker that can write nothing at all', async () => {
+  if (!mounted) return;
+  const broker = await home.start(['--state-dir', join(small, 'state')]);
+  const worker = await RawPeer.worker(home.socket, ['t'], { pid: process.pid });
+  const client = await RawPeer.client(home.socket);
+  await client.request('enqueue', { task: 't', args: {} });
+  const { ids } = await worker.execute();
+  await untilThere(join(small, 'state', 'space-reserve'));
+  fill('filler');
+  await untilRefused(client);
+  await broker.event('broker.degraded');
+  fill('rest');
+  // Larger than whatever is left: this report can be neither written nor accepted.
+  worker.send({ version: 1, type: 'succeeded', request_id: 'r', ...ids, result: 'y'.repeat(4_000_000) });
+  // What is said waits for what must be written: the broker has fallen silent.
+  for (let answered = true, n = 0; answered; n++) {
+    answered = await client.request('heartbeat', {}, `beat-${n}`, 500).then(
+      () => true,
+      () => false,
+    );
+  }
+  const started = performance.now();
+  expect(await broker.stop()).toBe(0);
+  expect(performance.now() - started).toBeLessThan(12_000);
+  expect(worker.inbox.filter((message) => message.type === 'accepted')).toEqual([]);
+  for (const peer of [worker, client]) await peer.close();
+}, 60_000);

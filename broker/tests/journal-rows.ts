@@ -1,5 +1,5 @@
 /** Makes jobs for tests of the journal, without a broker around it. */
-import type { Job, Records } from '../src/core/index.js';
+import { type Job, noRecords, type Records } from '../src/core/index.js';
 import { jobOf } from '../src/journal/rows.js';
 
 /** A finished job. */
@@ -32,5 +32,5 @@ export function finishedJob(seq: number, completedAt: number, more: Partial<Job>
 }
 
 export function recordsOf(jobs: Job[]): Records {
-  return { jobs, sessions: [], schedules: [], tombstones: [] };
+  return { ...noRecords(), jobs };
 }

@@ -84,9 +84,14 @@ export class RawPeer {
   }
 
   /** Sends a message and resolves with the message that has its request id. */
-  async request(type: string, fields: Record<string, unknown> = {}, requestId = `q${this.#next++}`): Promise<Message> {
+  async request(
+    type: string,
+    fields: Record<string, unknown> = {},
+    requestId = `q${this.#next++}`,
+    timeoutMs?: number,
+  ): Promise<Message> {
     this.send({ version: 1, type, request_id: requestId, ...fields });
-    return await this.take((message) => message.request_id === requestId);
+    return await this.take((message) => message.request_id === requestId, timeoutMs);
   }
 
   send(message: Record<string, unknown>): void {

@@ -126,6 +126,45 @@ test('a removed socket file is bound again, with its mode, and nobody who is con
   await late.close();
 });
 
+test('a removed directory of the socket comes back private, with lock and socket, and nobody who is connected notices', async () => {
+  const directory = join(home.directory, 'run');
+  mkdirSync(directory, { mode: 0o700 });
+  const socket = join(directory, 's.sock');
+  const broker = await home.start(['--socket', socket]);
+  const early = await RawPeer.client(socket);
+  rmSync(directory, { recursive: true });
+  await broker.event('lock.restored', 20_000);
+  await broker.event('socket.restored', 20_000);
+  expect((await early.request('heartbeat')).type).toBe('heartbeat_ok');
+  expect(statSync(directory).mode & 0o777).toBe(0o700);
+  const late = await RawPeer.client(socket);
+  await early.close();
+  await late.close();
+});
+
+test('without its state directory the broker takes no more work, says so, stays up and ends when it is told to', async () => {
+  const broker = await home.start();
+  const client = await RawPeer.client(home.socket);
+  rmSync(home.stateDir, { recursive: true });
+  expect(await broker.event('broker.degraded', 20_000)).toMatchObject({ code: 'journal_error' });
+  const refused = await client.request('enqueue', { task: 't', args: {} });
+  expect(refused['error']).toMatchObject({ code: 'disk_full', message: expect.stringContaining('broker.sqlite') });
+  expect(await client.request('inspect', { what: 'stats' })).toMatchObject({
+    data: { journal: { degraded: { code: 'journal_error' } } },
+  });
+  expect(await broker.stop()).toBe(0);
+});
+
+test('a connection too many is told so before it is closed', async () => {
+  await home.start(['--max-connections', '1']);
+  const first = await RawPeer.client(home.socket);
+  const second = await RawPeer.connect(home.socket);
+  expect(await second.take('error')).toMatchObject({ error: { code: 'too_many_connections' } });
+  await second.closed;
+  expect((await first.request('heartbeat')).type).toBe('heartbeat_ok');
+  await first.close();
+});
+
 test('directories that others could write, or that are missing, and sockets inside the state are refused', async () => {
   const open = join(home.directory, 'open');
   mkdirSync(open);

@@ -4,7 +4,7 @@ import { isFinal, type Job } from './job.js';
 import { jobText } from './job-view.js';
 import { findJob } from './lookup.js';
 import type { Execution, Peer, Waiter } from './peer.js';
-import { brokerError, settle } from './settlement.js';
+import { brokerError, hasEnded, settle } from './settlement.js';
 import type { RequestOf } from './turn.js';
 
 /** `cancel`. One that is cancelled already is cancelled again with success. */
@@ -17,8 +17,10 @@ export function cancelJob(core: Core, peer: Peer, request: RequestOf<'cancel'>):
     return refuse(core, peer, request, 'cancel_rejected', `the job is ${job.state}`);
   }
   let execution: Execution | null = runningExecutionOf(core, job);
+  let ended = true;
   if (!isFinal(job.state)) {
     execution = job.execution;
+    if (execution?.connection === null) ended = hasEnded(core, execution);
     settle(core, job, 'cancelled', { result: null, error: brokerError('cancelled') });
     if (execution !== null) stopExecution(core, execution, 'cancel');
   }
@@ -28,7 +30,7 @@ export function cancelJob(core: Core, peer: Peer, request: RequestOf<'cancel'>):
     execution.waiters.push(waiter(core, peer, request.request_id, execution, waitMs));
     return;
   }
-  const stopped = peer.extension ? `,"stopped":${!running}` : '';
+  const stopped = peer.extension ? `,"stopped":${!running && ended}` : '';
   const view = jobText(core, peer, job, false);
   reply(core, peer, 'cancelled', request.request_id, `,"status":"${job.state}","job":${view}${stopped}`);
 }

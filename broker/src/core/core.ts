@@ -11,7 +11,7 @@ import { RecentJobs } from './recent-jobs.js';
 import type { Schedule } from './schedule.js';
 import type { Session } from './session.js';
 import type { Settings } from './settings.js';
-import type { Archive, DueItem, Effect, Entropy, Moment, Records } from './turn.js';
+import { type Archive, type DueItem, type Effect, type Entropy, type Moment, noRecords, type Records } from './turn.js';
 
 /** Who this broker is, for `hello_ok` and for execution ids. */
 export interface Identity {
@@ -64,6 +64,8 @@ export interface Core {
   readonly executing: Map<string, number>;
   /** Every execution that holds a slot or waits for its executor to come back. */
   readonly executions: Map<string, Execution>;
+  /** Ids of cancelled schedules that are still remembered, oldest first. */
+  readonly endedSchedules: Set<string>;
   /** Schedules whose firing waits for the end of a job: job id → schedule id. */
   readonly scheduleWaits: Map<string, string>;
   readonly watchers: Map<string, Set<Peer>>;
@@ -82,6 +84,8 @@ export interface Core {
   nextExecution: number;
   nextPush: number;
   residentArgsBytes: number;
+  /** UTF-16 units of all secrets that are held for unfinished jobs. */
+  secretsHeld: number;
   /** Monotonic ms of the start. */
   readonly startedAt: number;
   draining: boolean;
@@ -112,6 +116,7 @@ export function newCore(
     servers: new Map(),
     executing: new Map(),
     executions: new Map(),
+    endedSchedules: new Set(),
     scheduleWaits: new Map(),
     watchers: new Map(),
     registryWatchers: new Set(),
@@ -119,13 +124,14 @@ export function newCore(
     registrySentAt: Number.NEGATIVE_INFINITY,
     durations: new Deadlines(),
     appointments: new Deadlines(),
-    records: { jobs: [], sessions: [], schedules: [], tombstones: [] },
+    records: noRecords(),
     effects: [],
     dispatchWanted: false,
     nextSeq,
     nextExecution: 0,
     nextPush: 0,
     residentArgsBytes: 0,
+    secretsHeld: 0,
     startedAt: now.mono,
     draining: false,
     degraded: null,

@@ -1,11 +1,16 @@
+/** Fewer empty buckets than this are not worth the work. */
+const EMPTY_BUCKETS = 4096;
+
 /**
  * Deadlines in buckets. A job that ends in time takes its deadline back in O(1), so 20,000 jobs a second with a 30 s limit leave
  * nothing behind; only the numbers of buckets are kept in a heap. Precision is one bucket, rounded up: never early.
+ * Buckets whose items were all taken back are cleared away when they are more than half, so that far deadlines do not pile up.
  */
 export class Deadlines<Item> {
   readonly #bucketMs: number;
   readonly #buckets = new Map<number, Set<Item>>();
-  readonly #heap: number[] = [];
+  #heap: number[] = [];
+  #empty = 0;
 
   constructor(bucketMs = 10) {
     this.#bucketMs = bucketMs;
@@ -15,8 +20,10 @@ export class Deadlines<Item> {
   add(at: number, item: Item): number {
     const bucket = Math.max(0, Math.ceil(at / this.#bucketMs));
     const items = this.#buckets.get(bucket);
-    if (items !== undefined) items.add(item);
-    else {
+    if (items !== undefined) {
+      if (items.size === 0) this.#empty--;
+      items.add(item);
+    } else {
       this.#buckets.set(bucket, new Set([item]));
       push(this.#heap, bucket);
     }
@@ -24,7 +31,22 @@ export class Deadlines<Item> {
   }
 
   cancel(bucket: number, item: Item): void {
-    this.#buckets.get(bucket)?.delete(item);
+    const items = this.#buckets.get(bucket);
+    if (items?.delete(item) !== true || items.size > 0) return;
+    this.#empty++;
+    if (this.#empty > EMPTY_BUCKETS && this.#empty * 2 > this.#buckets.size) this.#clear();
+  }
+
+  /** How many buckets there are, empty ones included. */
+  get buckets(): number {
+    return this.#buckets.size;
+  }
+
+  #clear(): void {
+    for (const [bucket, items] of this.#buckets) if (items.size === 0) this.#buckets.delete(bucket);
+    // A sorted array is a heap.
+    this.#heap = [...this.#buckets.keys()].sort((a, b) => a - b);
+    this.#empty = 0;
   }
 
   /** Earliest moment (ms) at which something is due, or null. */
@@ -34,7 +56,7 @@ export class Deadlines<Item> {
       if (bucket === undefined) return null;
       const items = this.#buckets.get(bucket);
       if (items !== undefined && items.size > 0) return bucket * this.#bucketMs;
-      this.#buckets.delete(bucket);
+      if (this.#buckets.delete(bucket)) this.#empty--;
       pop(this.#heap);
     }
   }

@@ -6,6 +6,8 @@
 import { quote } from '@reelhost/protocol';
 import { type Core, recordJob, recordSession } from './core.js';
 import { type Job, moveJob } from './job.js';
+import { plainBytes } from './job-view.js';
+import { fitsPlainClient, MAX_PLAIN_ORDER_LEVELS } from './json-measure.js';
 import { type Execution, freeSlots, type Peer, PLAIN_DECLARATION } from './peer.js';
 import type { Lane } from './ready-lanes.js';
 
@@ -27,10 +29,18 @@ export function dispatch(core: Core): void {
     }
     if (best === null) return;
     core.lanes.drop(best.lane);
-    if (best.job.secrets !== 'missing') start(core, best.job, best.peer);
+    if (!best.peer.extension && best.job.secrets !== 'missing' && !fitsPlainWorker(core, best.job)) {
+      core.lanes.move(best.job, best.lane.pin, true);
+    } else if (best.job.secrets !== 'missing') start(core, best.job, best.peer);
     else
       core.durations.add(core.now.mono + core.settings.secretsWindowMs, { kind: 'secretsWindow', jobId: best.job.id });
   }
+}
+
+/** Whether a plain Tay connection could take the order: one beyond its limits makes it drop its connection and all that runs on it. */
+function fitsPlainWorker(core: Core, job: Job): boolean {
+  const args = job.args ?? core.archive.readArgs(job);
+  return fitsPlainClient(args, plainBytes(core) - 3 * job.secretsGrowth, MAX_PLAIN_ORDER_LEVELS);
 }
 
 function queueIsFull(core: Core, queue: string): boolean {

@@ -26,7 +26,7 @@ import { progressDue, watch } from './watching.js';
 /** A request with what the driver knows about its bytes. */
 export interface ReceivedRequest {
   readonly request: Request;
-  /** UTF-8 bytes of `result` or `error`, 0 for other types. */
+  /** UTF-8 bytes of `args` of an enqueue, of `result` or of `error`, 0 for other types; exact from 2,048 on. */
   readonly bodyBytes: number;
 }
 
@@ -70,7 +70,7 @@ function handle(core: Core, peer: Peer, request: Request, bodyBytes: number): vo
     case 'register_schedules':
       return refuse(core, peer, request, 'bulk_scheduling_unsupported', 'declare schedules one by one with schedule');
     case 'enqueue':
-      return enqueue(core, peer, request);
+      return enqueue(core, peer, request, bodyBytes);
     case 'status':
       return status(core, peer, request);
     case 'result':
@@ -118,6 +118,7 @@ export function timePassed(core: Core, now: Moment): void {
 function due(core: Core, item: DueItem): void {
   switch (item.kind) {
     case 'jobDue':
+      item.job.parked = null;
       if (item.job.state !== 'scheduled' && item.job.state !== 'retryable') return;
       moveJob(item.job, 'available');
       item.job.dueAt = null;

@@ -100,6 +100,11 @@ export function registerTasks(core: Core, peer: Peer, request: RegisterTasks): v
       'client_cannot_execute',
       'a client has no tasks; say hello as worker or embedded',
     );
+  const more = request.tasks.filter((task) => !peer.tasks.has(task)).length;
+  if (peer.tasks.size + more > core.settings.maxTasksPerPeer) {
+    const text = `a connection may serve ${core.settings.maxTasksPerPeer} tasks`;
+    return refuse(core, peer, request, 'invalid_tasks', text);
+  }
   for (const task of request.tasks) {
     const declared = request.declarations?.[task];
     peer.tasks.set(

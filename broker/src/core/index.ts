@@ -14,8 +14,18 @@ export type { Execution, Peer } from './peer.js';
 export { restore, type StoredExecution, type StoredState } from './recovery.js';
 export { reportUnusable } from './reports.js';
 export { newSchedule, type Schedule, type ScheduleDefinition } from './schedule.js';
+export { putSecrets } from './secret-places.js';
 export type { Session, SessionState } from './session.js';
 export { directoryRemoved } from './session-closing.js';
 export { directoryFailed, newSession } from './sessions.js';
 export { DEFAULT_SETTINGS, type Settings } from './settings.js';
-export type { Archive, Effect, Entropy, JournalFacts, Moment, Records } from './turn.js';
+export {
+  type Archive,
+  type Effect,
+  type Entropy,
+  isNothing,
+  type JournalFacts,
+  type Moment,
+  noRecords,
+  type Records,
+} from './turn.js';

@@ -9,6 +9,11 @@ import { scheduleText } from './schedule.js';
 import { sessionText } from './session.js';
 import { findSession } from './sessions.js';
 
+/** A UTF-16 unit has at most this many bytes in UTF-8. */
+const BYTES_PER_UNIT = 3;
+/** Room for the rest of the message. */
+const ENVELOPE_UNITS = 4096;
+
 /** `inspect`. */
 export function inspect(core: Core, peer: Peer, request: Inspect): void {
   switch (request.what) {
@@ -20,8 +25,7 @@ export function inspect(core: Core, peer: Peer, request: Inspect): void {
       return inspectJob(core, peer, request);
     case 'jobs': {
       const page = core.archive.listJobs(request.state ?? null, request.limit, request.cursor ?? null);
-      const jobs = page.jobs.map((job) => jobSummary(core.jobs.get(job.id) ?? job));
-      return answer(core, peer, request, `[${jobs.join(',')}]`, page.nextCursor);
+      return answer(core, peer, request, ...jobsPage(core, page));
     }
     case 'session': {
       const session = findSession(core, request.id ?? '');
@@ -47,6 +51,21 @@ export function inspect(core: Core, peer: Peer, request: Inspect): void {
       return answer(core, peer, request, `[${page.map(scheduleText).join(',')}]`, more);
     }
   }
+}
+
+/** Jobs up to the size of a frame: what their executors said of failures can be long. A shorter page goes on where it ended. */
+function jobsPage(core: Core, page: ReturnType<Core['archive']['listJobs']>): [string, string | null] {
+  const texts: string[] = [];
+  let room = Math.floor(core.settings.extensionMaxFrameBytes / BYTES_PER_UNIT) - ENVELOPE_UNITS;
+  let last = '';
+  for (const job of page.jobs) {
+    const text = jobSummary(core.jobs.get(job.id) ?? job);
+    if (texts.length > 0 && text.length > room) return [`[${texts.join(',')}]`, last];
+    room -= text.length;
+    texts.push(text);
+    last = String(job.seq);
+  }
+  return [`[${texts.join(',')}]`, page.nextCursor];
 }
 
 function answer(core: Core, peer: Peer, request: Inspect, data: string, nextCursor: string | null): void {

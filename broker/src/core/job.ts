@@ -88,8 +88,12 @@ export interface Job extends JobDefinition {
   touched: boolean;
   /** Order in which it became available: oldest first across tasks. */
   order: number;
-  /** The deadline bucket it is parked in while it waits. */
-  parked: number;
+  /** What wakes it up while it waits for a moment, and the deadline bucket that is in. */
+  parked: { readonly item: DueItem; readonly bucket: number } | null;
+  /** By how many UTF-16 units its arguments grow when its secrets are put in; not durable, as the secrets are not. */
+  secretsGrowth: number;
+  /** UTF-16 units of its secrets. */
+  secretsHeld: number;
   /** Its latest progress, once somebody watches. Never durable. */
   progress: { readonly item: DueItem; sentAt: number; waiting: RawJson | null } | null;
 }

@@ -39,6 +39,18 @@ export class ReadyLanes {
     else lane.jobs.unshift(job);
   }
 
+  /** Puts a job into another lane, at the place its waiting time gives it there. */
+  move(job: Job, pin: string | null, large: boolean): void {
+    const lane = this.#lane(job, pin, large);
+    let low = lane.head;
+    for (let high = lane.jobs.length; low < high; ) {
+      const middle = (low + high) >> 1;
+      if ((lane.jobs[middle] as Job).order < job.order) low = middle + 1;
+      else high = middle;
+    }
+    lane.jobs.splice(low, 0, job);
+  }
+
   /** Lanes of a task that hold something. */
   of(task: string): Iterable<Lane> {
     return this.#byTask.get(task) ?? [];

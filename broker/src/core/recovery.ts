@@ -7,11 +7,12 @@ import { waitForExecutor } from './handshake.js';
 import type { Job } from './job.js';
 import type { Execution } from './peer.js';
 import type { Schedule } from './schedule.js';
-import { planSchedule } from './schedules.js';
+import { forgetEnded, planSchedule } from './schedules.js';
 import type { Session } from './session.js';
 import { continueClosing } from './session-closing.js';
 import { interrupt } from './settlement.js';
 import { makeReady } from './submission.js';
+import { park } from './waiting.js';
 
 /** What the journal knows of an execution that had no end when the broker ended. */
 export interface StoredExecution {
@@ -41,6 +42,10 @@ export function restore(core: Core, stored: StoredState): void {
     core.schedules.set(schedule.id, schedule);
     planSchedule(core, schedule);
   }
+  const ended = stored.schedules.filter((schedule) => schedule.cancelledAt !== null);
+  ended.sort((a, b) => (a.cancelledAt ?? 0) - (b.cancelledAt ?? 0));
+  for (const schedule of ended) core.endedSchedules.add(schedule.id);
+  forgetEnded(core);
   const waiting: Job[] = [];
   for (const { job, execution } of stored.jobs) {
     core.jobs.set(job.id, job);
@@ -100,12 +105,11 @@ function restoreWaiting(core: Core, job: Job): void {
     return makeReady(core, job);
   }
   if (job.state === 'scheduled' && job.delayMs === null) {
-    job.parked = core.appointments.add(job.dueAt, { kind: 'jobDue', job });
-    return;
+    return park(job, core.appointments, job.dueAt);
   }
   const most = job.state === 'retryable' ? MAX_RETRY_WAIT_MS : (job.delayMs ?? 0);
   const wait = Math.min(most, Math.max(0, job.dueAt - core.now.wall));
-  job.parked = core.durations.add(core.now.mono + wait, { kind: 'jobDue', job });
+  park(job, core.durations, core.now.mono + wait);
 }
 
 function restoreSessions(core: Core): void {

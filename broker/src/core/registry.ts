@@ -1,7 +1,12 @@
 /** Which executors there are, for those who watch: the whole list each time, coalesced. docs/local-protocol.md, Registry. */
 import { type Core, push, reply } from './core.js';
-import type { Peer } from './peer.js';
+import type { Declaration, Peer } from './peer.js';
 import type { RequestOf } from './turn.js';
+
+/** A UTF-16 unit has at most this many bytes in UTF-8. */
+const BYTES_PER_UNIT = 3;
+/** Room for the rest of the message, and for 4,096 executors without their tasks. */
+const ENVELOPE_UNITS = 1_048_576;
 
 /** `watch_registry`. */
 export function watchRegistry(core: Core, peer: Peer, request: RequestOf<'watch_registry'>): void {
@@ -27,16 +32,25 @@ export function registryDue(core: Core): void {
   for (const peer of core.registryWatchers) push(core, peer, 'registry_changed', fields);
 }
 
-/** All executors as JSON text. */
+/**
+ * All executors as JSON text. What would not fit into a frame any more is shown without its tasks: one executor that declares too much must not
+ * cost the watchers their connection.
+ */
 export function runtimesText(core: Core): string {
   const texts: string[] = [];
-  for (const peer of core.peers.values())
-    if (peer.mode === 'worker' || peer.mode === 'embedded') texts.push(runtimeText(peer));
+  let room = Math.floor(core.settings.extensionMaxFrameBytes / BYTES_PER_UNIT) - ENVELOPE_UNITS;
+  for (const peer of core.peers.values()) {
+    if (peer.mode !== 'worker' && peer.mode !== 'embedded') continue;
+    let text = runtimeText(peer, [...peer.tasks]);
+    if (text.length > room) text = `${runtimeText(peer, []).slice(0, -1)},"tasks_omitted":${peer.tasks.size}}`;
+    room -= text.length;
+    texts.push(text);
+  }
   return `[${texts.join(',')}]`;
 }
 
-function runtimeText(peer: Peer): string {
-  const tasks = [...peer.tasks].map(
+function runtimeText(peer: Peer, declarations: readonly (readonly [string, Declaration])[]): string {
+  const tasks = declarations.map(
     ([task, declared]) =>
       `${JSON.stringify(task)}:{"attributes":${declared.attributes},"sessions":"${declared.sessions}"}`,
   );

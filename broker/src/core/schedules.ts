@@ -30,7 +30,8 @@ export function declareSchedule(core: Core, peer: Peer, request: Declared): void
   }
   if (core.draining) return refuse(core, peer, request, 'unavailable', 'the broker is stopping');
   if (core.degraded !== null) return refuse(core, peer, request, 'disk_full', core.degraded.message);
-  if (known === undefined && core.schedules.size >= core.settings.maxSchedules) {
+  const isNew = known === undefined || known.cancelledAt !== null;
+  if (isNew && core.schedules.size - core.endedSchedules.size >= core.settings.maxSchedules) {
     return refuse(
       core,
       peer,
@@ -41,6 +42,7 @@ export function declareSchedule(core: Core, peer: Peer, request: Declared): void
     );
   }
   if (known !== undefined) unplan(core, known);
+  core.endedSchedules.delete(id);
   const schedule = newSchedule(id, definition);
   schedule.lastJobId = known?.lastJobId ?? null;
   schedule.nextAt = firstFiring(core, request, definition);
@@ -96,8 +98,20 @@ export function cancelSchedule(core: Core, peer: Peer, request: RequestOf<'cance
     unplan(core, schedule);
     schedule.cancelledAt = core.now.wall;
     recordSchedule(core, schedule);
+    core.endedSchedules.add(schedule.id);
+    forgetEnded(core);
   }
   answer(core, peer, 'schedule_cancelled', request.request_id, schedule);
+}
+
+/** Of the cancelled schedules only the latest are remembered. */
+export function forgetEnded(core: Core): void {
+  for (const id of core.endedSchedules) {
+    if (core.endedSchedules.size <= core.settings.endedSchedules) return;
+    core.endedSchedules.delete(id);
+    core.schedules.delete(id);
+    core.records.forgottenSchedules.push(id);
+  }
 }
 
 /** Sets the timer of a schedule. */
@@ -111,6 +125,8 @@ export function planSchedule(core: Core, schedule: Schedule): void {
 function unplan(core: Core, schedule: Schedule): void {
   core.appointments.cancel(schedule.deadline, schedule.item);
   core.durations.cancel(schedule.deadline, schedule.item);
+  // A firing that waits for the last job belongs to the definition that is gone.
+  if (schedule.lastJobId !== null) core.scheduleWaits.delete(schedule.lastJobId);
 }
 
 /** A schedule's time has come. */

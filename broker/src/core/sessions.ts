@@ -48,6 +48,8 @@ export function openSession(core: Core, peer: Peer, request: RequestOf<'open_ses
     if (known.state !== 'open') return refuse(core, peer, request, 'session_closed', `session ${id} is closed`);
     if (known.task !== task)
       return refuse(core, peer, request, 'session_conflict', `session ${id} is open for another task`);
+    // Nothing has run in it: its directory may be missing, because the broker died before it was made.
+    if (known.kept.length === 0 && known.running === null) return makeDirectory(core, peer, request, known);
     return reply(core, peer, 'session_opened', request.request_id, `,"session":${textOf(core, known)}`);
   }
   if (core.draining) return refuse(core, peer, request, 'unavailable', 'the broker is stopping');
@@ -65,9 +67,13 @@ export function openSession(core: Core, peer: Peer, request: RequestOf<'open_ses
   const session = newSession(id, task, JSON.stringify(request.labels), core.now.wall);
   core.sessions.set(id, session);
   recordSession(core, session);
+  makeDirectory(core, peer, request, session);
+}
+
+function makeDirectory(core: Core, peer: Peer, request: RequestOf<'open_session'>, session: Session): void {
   core.effects.push({
     kind: 'makeSessionDirectory',
-    sessionId: id,
+    sessionId: session.id,
     to: peer.id,
     requestId: request.request_id,
     done: messageText('session_opened', request.request_id, `,"session":${textOf(core, session)}`),
@@ -106,14 +112,22 @@ function beginClosing(core: Core, session: Session, graceMs: number): void {
   continueClosing(core, session);
 }
 
-/** Its directory could not be made: the session never was. */
+/** Its directory could not be made: the session never was, and may be opened again. A job that was sent for it in the same breath ends with it. */
 export function directoryFailed(core: Core, sessionId: string): void {
   const session = core.sessions.get(sessionId);
-  if (session === undefined) return;
-  session.state = 'closed';
-  session.closedAt = core.now.wall;
-  recordSession(core, session);
+  if (session === undefined || session.state !== 'open') return;
   core.sessions.delete(sessionId);
+  const job = session.running;
+  if (job !== null && !isFinal(job.state)) {
+    const { execution } = job;
+    settle(core, job, 'discarded', {
+      result: null,
+      error: brokerError('executor_lost', 'its session has no directory'),
+    });
+    if (execution !== null) stopExecution(core, execution, 'session_closed');
+  }
+  core.durations.cancel(session.lossDeadline, session.lossItem);
+  core.records.forgottenSessions.push(sessionId);
 }
 
 /** A runtime went away: sessions that live in it are lost unless it comes back in time. */

@@ -35,10 +35,16 @@ export interface Settings {
   readonly maxOutstanding: number;
   readonly maxSessions: number;
   readonly maxSchedules: number;
+  /** Cancelled schedules that are remembered. */
+  readonly endedSchedules: number;
+  /** Task keys that one connection may have registered at a time. */
+  readonly maxTasksPerPeer: number;
   /** Unfinished jobs the broker holds at once. */
   readonly maxLiveJobs: number;
   /** Results kept per session; older jobs leave their id only. */
   readonly sessionResults: number;
+  /** Secrets of all unfinished jobs together; they are in memory only. */
+  readonly maxSecretsHeld: number;
   /** Finished jobs held in memory so that a poller needs no disk. */
   readonly recentJobs: number;
   readonly recentBytes: number;
@@ -75,8 +81,11 @@ export const DEFAULT_SETTINGS: Settings = {
   maxOutstanding: 64,
   maxSessions: 4_096,
   maxSchedules: 10_000,
+  endedSchedules: 1_000,
+  maxTasksPerPeer: 4_096,
   maxLiveJobs: 200_000,
   sessionResults: 256,
+  maxSecretsHeld: 268_435_456,
   recentJobs: 256,
   recentBytes: 33_554_432,
   residentArgsBytes: 67_108_864,

@@ -8,6 +8,7 @@ import { isFinal, type Job, type JobError, moveJob, type RawJson, TAY_ERROR_CODE
 import { isLarge, jobText, settledFields } from './job-view.js';
 import type { Execution } from './peer.js';
 import { continueClosing } from './session-closing.js';
+import { park, unpark } from './waiting.js';
 
 /** An error the broker itself gives a job. */
 export function brokerError(type: BrokerFailure, message?: string): JobError {
@@ -38,6 +39,8 @@ export function settle(
   core.counters[state]++;
   if (job.secrets !== 'none') core.effects.push({ kind: 'forgetSecrets', jobId: job.id });
   job.secrets = 'none';
+  core.secretsHeld -= job.secretsHeld;
+  job.secretsHeld = 0;
   core.jobs.delete(job.id);
   if (job.args !== null) core.residentArgsBytes -= job.argsBytes;
   core.recent.add(job);
@@ -55,7 +58,7 @@ export function retryLater(core: Core, job: Job, error: JobError): void {
   core.counters.retried++;
   const delay = retryDelay(core, Math.max(1, job.attempt));
   job.dueAt = core.now.wall + delay;
-  job.parked = core.durations.add(core.now.mono + delay, { kind: 'jobDue', job });
+  park(job, core.durations, core.now.mono + delay);
   recordJob(core, job);
 }
 
@@ -82,6 +85,7 @@ export function pinOf(core: Core, job: Job): string | null {
 
 /** Takes a job out of what it was in: the executing count, and the hands of its execution. */
 function leave(core: Core, job: Job): void {
+  unpark(core, job);
   if (job.state === 'executing') {
     if (job.sessionId === null) {
       const count = core.executing.get(job.queue) ?? 1;
@@ -98,7 +102,12 @@ function leave(core: Core, job: Job): void {
 function detach(core: Core, execution: Execution): void {
   execution.phase = 'detached';
   core.durations.cancel(execution.deadline, execution.timeoutItem);
-  if (execution.connection === null) endExecution(core, execution, true);
+  if (execution.connection === null) endExecution(core, execution, hasEnded(core, execution));
+}
+
+/** Whether an execution without a connection is known to run no more: its process is gone. An absent one may still be at work. */
+export function hasEnded(core: Core, execution: Execution): boolean {
+  return !execution.extension || (execution.pid !== null && !core.archive.isProcessAlive(execution.pid));
 }
 
 /**
@@ -183,7 +192,8 @@ export function interrupt(core: Core, execution: Execution): void {
   }
   core.counters.interrupted++;
   log(core, 'warn', 'job.interrupted', { jobId: job.id, task: job.task, runtimeId: execution.runtimeId });
-  const free = execution.idempotent || (!execution.extension && job.sessionId === null);
+  const lost = job.sessionId !== null && core.sessions.get(job.sessionId)?.state === 'lost';
+  const free = !lost && (execution.idempotent || (!execution.extension && job.sessionId === null));
   if (execution.phase === 'stopping') {
     endStopped(core, execution);
   } else if (free) {

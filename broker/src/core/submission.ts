@@ -10,27 +10,24 @@ import { isFinal, type Job, type JobDefinition, type RawJson, sameDefinition } f
 import { isLarge, jobText, settledFields } from './job-view.js';
 import { findJob } from './lookup.js';
 import type { Peer } from './peer.js';
+import { NO_SECRETS, type SecretsWeight, weighSecrets } from './secret-places.js';
 import type { Session } from './session.js';
 import { findSession } from './sessions.js';
 import { pinOf } from './settlement.js';
+import { park } from './waiting.js';
 import { watchJob } from './watching.js';
 
 /** `enqueue`. */
-export function enqueue(core: Core, peer: Peer, request: Enqueue): void {
+export function enqueue(core: Core, peer: Peer, request: Enqueue, argsBytes: number): void {
   const { task, options } = request;
   const args = request.args.text;
   const sessionId = request.session_id ?? null;
   const watch = request.watch === true;
   const maxArgsBytes = peer.extension ? core.settings.extensionMaxArgsBytes : core.settings.maxArgsBytes;
-  if (args.length > maxArgsBytes) {
-    return refuse(
-      core,
-      peer,
-      request,
-      'capacity',
-      `args are larger than ${maxArgsBytes} bytes`,
-      ',"reason":"args_bytes"',
-    );
+  if (argsBytes > maxArgsBytes) return tooLarge(core, peer, request, 'args', maxArgsBytes);
+  const secrets = request.secrets === undefined ? NO_SECRETS : weighSecrets(args, request.secrets);
+  if (args.length + secrets.growth > core.settings.extensionMaxArgsBytes) {
+    return tooLarge(core, peer, request, 'args with their secrets put in', core.settings.extensionMaxArgsBytes);
   }
   const definition: JobDefinition = {
     task,
@@ -45,11 +42,11 @@ export function enqueue(core: Core, peer: Peer, request: Enqueue): void {
   const known = options.id === undefined && options.submission_id === undefined ? null : findJob(core, id);
   if (known === 'expired')
     return refuse(core, peer, request, 'job_expired', `job ${id} ran, but its result is no longer kept`);
-  if (known !== null) return answerKnown(core, peer, request, known, definition, args, watch);
+  if (known !== null) return answerKnown(core, peer, request, known, definition, args, watch, secrets);
   const session = sessionId === null ? null : findSession(core, sessionId);
   if (!mayEnqueue(core, peer, request, sessionId, session)) return;
   const job = createJob(core, id, definition, args, request.secrets === undefined ? 'none' : 'held');
-  holdSecrets(core, job, request);
+  holdSecrets(core, job, request, secrets);
   if (session !== null) {
     session.running = job;
     recordSession(core, session);
@@ -78,6 +75,7 @@ function answerKnown(
   definition: JobDefinition,
   args: RawJson,
   watch: boolean,
+  secrets: SecretsWeight,
 ): void {
   const same = sameDefinition(job, definition) && sameArgs(core, job, args);
   if (!same && (definition.sessionId === null || job.sessionId !== definition.sessionId)) {
@@ -90,7 +88,7 @@ function answerKnown(
   }
   if (request.secrets !== undefined && job.secrets === 'missing') {
     job.secrets = 'held';
-    holdSecrets(core, job, request);
+    holdSecrets(core, job, request, secrets);
     if (job.state === 'available') makeReady(core, job);
   }
   const conflict = same ? '' : ',"conflict":true';
@@ -102,9 +100,16 @@ function answerKnown(
 }
 
 /** Secrets stay with the driver, in memory; the core only knows that there are some. */
-function holdSecrets(core: Core, job: Job, request: Enqueue): void {
-  if (request.secrets !== undefined)
-    core.effects.push({ kind: 'holdSecrets', jobId: job.id, secrets: request.secrets });
+function holdSecrets(core: Core, job: Job, request: Enqueue, weight: SecretsWeight): void {
+  if (request.secrets === undefined) return;
+  job.secretsGrowth = weight.growth;
+  job.secretsHeld = weight.held;
+  core.secretsHeld += weight.held;
+  core.effects.push({ kind: 'holdSecrets', jobId: job.id, secrets: request.secrets });
+}
+
+function tooLarge(core: Core, peer: Peer, request: Enqueue, what: string, limit: number): void {
+  refuse(core, peer, request, 'capacity', `${what} are larger than ${limit} bytes`, ',"reason":"args_bytes"');
 }
 
 function sameArgs(core: Core, job: Job, args: RawJson): boolean {
@@ -149,6 +154,8 @@ function capacityLeft(core: Core, peer: Peer, request: Enqueue): boolean {
       `${core.settings.maxLiveJobs} jobs are not finished`,
       ',"reason":"live_jobs"',
     );
+  } else if (request.secrets !== undefined && core.secretsHeld >= core.settings.maxSecretsHeld) {
+    refuse(core, peer, request, 'capacity', 'too many secrets are held for unfinished jobs', ',"reason":"secrets"');
   } else return true;
   return false;
 }
@@ -190,7 +197,9 @@ export function createJob(
     stored: false,
     touched: false,
     order: 0,
-    parked: -1,
+    parked: null,
+    secretsGrowth: 0,
+    secretsHeld: 0,
     progress: null,
   };
   core.residentArgsBytes += args.length;
@@ -205,11 +214,11 @@ export function admit(core: Core, job: Job): void {
   if (delayMs !== null && delayMs > 0) {
     job.state = 'scheduled';
     job.dueAt = core.now.wall + delayMs;
-    job.parked = core.durations.add(core.now.mono + delayMs, { kind: 'jobDue', job });
+    park(job, core.durations, core.now.mono + delayMs);
   } else if (runAt !== null && runAt > core.now.wall) {
     job.state = 'scheduled';
     job.dueAt = runAt;
-    job.parked = core.appointments.add(runAt, { kind: 'jobDue', job });
+    park(job, core.appointments, runAt);
   } else makeReady(core, job);
 }
 

@@ -52,6 +52,20 @@ export interface Records {
   readonly schedules: Schedule[];
   /** Finished jobs of sessions of which only the id is kept from now on. */
   readonly tombstones: string[];
+  /** Cancelled schedules of which nothing is kept from now on. */
+  readonly forgottenSchedules: string[];
+  /** Sessions that never came into being, because their directory could not be made. */
+  readonly forgottenSessions: string[];
+}
+
+/** The records of a turn in which nothing has happened yet. */
+export function noRecords(): Records {
+  return { jobs: [], sessions: [], schedules: [], tombstones: [], forgottenSchedules: [], forgottenSessions: [] };
+}
+
+/** Whether nothing has to be written. */
+export function isNothing(records: Records): boolean {
+  return Object.values(records).every((list: readonly unknown[]) => list.length === 0);
 }
 
 /** What the journal says about itself. */

@@ -49,6 +49,8 @@ export class Journal {
   readonly #findSession: Statement;
   readonly #sessionJobs: Statement;
   readonly #saveSchedule: Statement;
+  readonly #dropSchedule: Statement;
+  readonly #dropSession: Statement;
 
   /** Opens or makes a journal. @throws SqliteError when the file is damaged, NewerJournalError when a newer release wrote it. */
   constructor(path: string, durability: Durability) {
@@ -100,12 +102,17 @@ export class Journal {
     this.#saveSchedule = database.prepare(
       `INSERT OR REPLACE INTO schedules (id, definition, next_at, last_at, cancelled_at, last_job_id) VALUES (?, ?, ?, ?, ?, ?)`,
     );
+    this.#dropSchedule = database.prepare('DELETE FROM schedules WHERE id = ?');
+    this.#dropSession = database.prepare('DELETE FROM sessions WHERE id = ?');
   }
 
   /** Makes the records of one turn durable, all or none. @throws SqliteError; then nothing was written and the call may be repeated. */
   commit(records: Records): void {
     this.#begin.run();
     try {
+      // First: what was forgotten may have been made anew in the same turn.
+      for (const id of records.forgottenSchedules) this.#dropSchedule.run(id);
+      for (const id of records.forgottenSessions) this.#dropSession.run(id);
       for (const job of records.jobs) this.#saveJob(job);
       for (const session of records.sessions) this.#writeSession(session);
       for (const schedule of records.schedules) this.#writeSchedule(schedule);

@@ -71,7 +71,9 @@ export function jobOf(row: JobRow): Job {
     stored: true,
     touched: false,
     order: 0,
-    parked: -1,
+    parked: null,
+    secretsGrowth: 0,
+    secretsHeld: 0,
     progress: null,
   };
 }

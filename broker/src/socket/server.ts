@@ -4,6 +4,7 @@
  */
 import { chmodSync, lstatSync, unlinkSync } from 'node:fs';
 import { connect, createServer, type Server, type Socket } from 'node:net';
+import { encodeError, encodeFrame } from '@reelhost/protocol';
 import { SocketPathError } from './discovery.js';
 
 export interface ServerOptions {
@@ -16,6 +17,8 @@ export interface ServerOptions {
 }
 
 const PROBE_MS = 2000;
+/** How long a refused connection may take to read why. */
+const REFUSAL_MS = 1000;
 
 export class SocketServer {
   readonly #options: ServerOptions;
@@ -79,6 +82,14 @@ export class SocketServer {
     this.#server = server;
     this.#inode = inodeOf(path) ?? 0;
   }
+}
+
+/** Tells a connection that there are too many, and ends it. */
+export function refuseConnection(socket: Socket, limit: number): void {
+  socket.on('error', () => undefined);
+  const message = `the broker serves ${limit} connections, more are not allowed`;
+  socket.end(encodeFrame(encodeError(undefined, 'too_many_connections', { message })));
+  setTimeout(() => socket.destroy(), REFUSAL_MS).unref();
 }
 
 /** Removes a socket nobody listens on. Anything else at the path stays untouched and is an error. */

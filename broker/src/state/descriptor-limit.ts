@@ -9,7 +9,7 @@ export function connectionLimit(configured: number): number {
   try {
     const line = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'));
     if (line === null) return configured;
-    return Math.max(8, Math.min(configured, Number(line[1]) - OWN_DESCRIPTORS));
+    return Math.min(configured, Math.max(8, Number(line[1]) - OWN_DESCRIPTORS));
   } catch {
     return configured;
   }

@@ -77,6 +77,8 @@ export class ExecutorRuns {
           this.#run(effect.executionId);
           break;
         case 'sendStarted':
+          // Withdrawn while it waited for a slot: it will be refused, and what never started is given to another executor.
+          if (!this.#runs.has(effect.execution.executionId) && !this.tasks.has(effect.execution.task)) break;
           this.#outlet.send(encode('started', this.#outlet.requestId(), ids(effect.execution)));
           break;
         case 'sendReport':

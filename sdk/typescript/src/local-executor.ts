@@ -33,10 +33,14 @@ const ABORT_GRACE_MS = 10_000;
 /** Then the broker has this long to accept the reports that are owed, in milliseconds; less when the whole grace is less. */
 const REPORT_GRACE_MS = 2_000;
 
+/** Executors made by this process: two of them must not share a runtime id, or the broker takes one's work for the other's forgotten work. */
+let executors = 0;
+
 /** The executor behind `createExecutor`. */
 export class LocalExecutor implements Executor, LinkOwner {
   state: ExecutorState = 'idle';
   readonly #options: ExecutorOptions;
+  readonly #ownRuntimeId: string;
   readonly #event: EventListener;
   readonly #runs: ExecutorRuns;
   /** Registrations that must be answered before the link is up. */
@@ -50,6 +54,8 @@ export class LocalExecutor implements Executor, LinkOwner {
 
   constructor(options: ExecutorOptions) {
     this.#options = options;
+    executors += 1;
+    this.#ownRuntimeId = executors === 1 ? `worker-${process.pid}` : `worker-${process.pid}-${executors}`;
     this.#event = options.onEvent ?? (() => undefined);
     this.#link = new Link(resolveSocketPath(options.socketPath), this);
     const outlet = {
@@ -107,7 +113,7 @@ export class LocalExecutor implements Executor, LinkOwner {
     const { mode, runtimeId, maxConcurrency, software } = this.#options;
     const hello = {
       mode: mode ?? 'worker',
-      runtime_id: runtimeId ?? `worker-${process.pid}`,
+      runtime_id: runtimeId ?? this.#ownRuntimeId,
       max_concurrency: maxConcurrency ?? 1,
       extensions: [EXTENSION],
       pid: process.pid,
