@@ -15,7 +15,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 const REELHOST = fileURLToPath(new URL('../bin/reelhost.js', import.meta.url));
 let dir: string;
@@ -316,6 +316,8 @@ describe('up', () => {
     const ended = up.event('broker.stopped');
     up.child.kill('SIGKILL');
     await ended;
+    // It says so a moment before it is gone.
+    await vi.waitFor(() => expect(isGone(Number(pid))).toBe(true), { timeout: 20_000, interval: 20 });
     const { code } = reelhost('status', '--state-dir', join(dir, 'state'), '--socket', join(dir, 'run', 'b.sock'));
     expect({ code, pid: Number(pid) > 0 }).toEqual({ code: 3, pid: true });
   });
