@@ -40,6 +40,8 @@ const REFUSED: readonly (readonly [string, unknown])[] = [
   ['an isolate', 'a\u2066b'],
   ['a right-to-left mark', 'a\u200fb'],
   ['a zero-width space', 'a\u200bb'],
+  ['a joiner where nothing joins', '.\u200d./x'],
+  ['a character that some disks leave out', '..\u206a/x'],
   ['a byte order mark', '\ufeffa'],
   ['half a surrogate pair', 'a\ud800'],
   ['a backslash', 'sub\\a.txt'],

@@ -221,13 +221,13 @@ describe('the files of a session', () => {
     '.part-1',
     'x/.part-2',
   ])('are not found at %j [RB-REM-03]', async (path) => {
-    for (const each of [
-      op('stat', { path }),
-      op('read', { path }),
-      op('publish', { path, putUrl: url('x') }),
-      op('stage', { url: url('x'), path }),
-    ]) {
-      expect(await code(each)).toBe('invalid_path');
+    for (const [name, args] of Object.entries({
+      stat: { path },
+      read: { path },
+      publish: { path, putUrl: url('x') },
+      stage: { url: url('x'), path },
+    })) {
+      expect(await code(op(name, args)), name).toBe('invalid_path');
     }
   });
 

@@ -19,7 +19,9 @@ export type WorkspacePathResult =
   | { readonly ok: false; readonly problem: string };
 
 const CONTROL = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/;
-const INVISIBLE = /[\u061c\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/;
+const INVISIBLE = /[\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff]/;
+/** Joiners belong into Persian and Indic words and into emoji, so they are fine between characters beyond ASCII and nowhere else. */
+const STRAY_JOINER = /(^|[\u0000-\u007f\u200c\u200d])[\u200c\u200d]|[\u200c\u200d]($|[\u0000-\u007f])/;
 const ESCAPED = /%(?:2e|2f|5c|00|25)/i;
 const DEVICE =
   /^(?:con|nul|aux|prn|conin\$|conout\$|clock\$|com[0-9\u00b9\u00b2\u00b3]|lpt[0-9\u00b9\u00b2\u00b3])(?:\.|$)/i;
@@ -38,7 +40,8 @@ function wholeProblem(path: unknown): string | undefined {
   if (!isWellFormed(path)) return 'a path must be valid Unicode';
   if (utf8Bytes(path) > MAX_WORKSPACE_PATH_BYTES) return `a path must have at most ${MAX_WORKSPACE_PATH_BYTES} bytes`;
   if (CONTROL.test(path)) return 'a path must not have control characters';
-  if (INVISIBLE.test(path)) return 'a path must not have invisible or direction-changing characters';
+  if (INVISIBLE.test(path) || STRAY_JOINER.test(path))
+    return 'a path must not have invisible or direction-changing characters';
   if (path.startsWith('/')) return 'a path must be relative to the session directory';
   if (path.includes('\\')) return 'a path must not have a backslash';
   if (path.includes(':')) return 'a path must not have a colon: it would be a drive, a stream or a URL';

@@ -37,5 +37,6 @@ describe('the end and the beginning of an output', () => {
   it('name files as the session sees them', () => {
     const log = "Error opening /state/sessions/s1/in.mp4; cd /state/sessions/s1: '/w/out.mp4' /work stays";
     expect(relativePaths(log, ['/w', '/state/sessions/s1'])).toBe("Error opening in.mp4; cd .: 'out.mp4' /work stays");
+    expect(relativePaths('file:/w/a https://host/w/1 x/w', ['/w'])).toBe('file:a https://host/w/1 x/w');
   });
 });

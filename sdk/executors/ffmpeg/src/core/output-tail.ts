@@ -80,12 +80,17 @@ export function alignEnd(bytes: Uint8Array): Uint8Array {
   return bytes;
 }
 
-/** Writes real paths the way the session sees them: `<root>/a.mp4` → `a.mp4`, the root itself → `.`. Longest root first. */
+/**
+ * Writes real paths the way the session sees them: `<root>/a.mp4` → `a.mp4`, the root itself → `.`. Longest root first. Where a root is only
+ * the middle of something longer (`https://host/session/1`), it is left alone.
+ */
 export function relativePaths(text: string, roots: readonly string[]): string {
   let out = text;
   for (const root of [...roots].filter((each) => each.length > 1).sort((a, b) => b.length - a.length)) {
     const literal = root.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&');
-    out = out.replaceAll(`${root}/`, '').replace(new RegExp(`${literal}(?![\\w.-])`, 'g'), '.');
+    out = out
+      .replace(new RegExp(`(?<![\\w.-])${literal}/`, 'g'), '')
+      .replace(new RegExp(`(?<![\\w.-])${literal}(?![\\w.-])`, 'g'), '.');
   }
   return out;
 }

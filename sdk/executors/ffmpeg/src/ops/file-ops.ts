@@ -7,7 +7,7 @@ import { z } from 'zod';
 import { resolveFile, resolveSessionPath } from '../session/session-path.js';
 import { ENVELOPE_BYTES, MAX_INLINE_BYTES, type Op, parseArgs } from './op-run.js';
 
-const readArgs = z.object({ path: z.string(), maxBytes: z.number().int().nonnegative().optional() });
+const readArgs = z.object({ path: z.string(), maxBytes: z.number().int().nonnegative().nullish() });
 const statArgs = z.object({ path: z.string() });
 
 /**

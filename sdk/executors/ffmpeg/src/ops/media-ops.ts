@@ -34,8 +34,8 @@ const REPORT_MS = 250;
 const MAX_TIMEOUT_SEC = 86_400;
 
 const mediaArgs = z.object({
-  argv: z.array(z.string()).min(1, 'expected at least one argument').max(4096),
-  timeoutSec: z.number().positive().max(MAX_TIMEOUT_SEC).optional(),
+  argv: z.array(z.string()),
+  timeoutSec: z.number().positive().max(MAX_TIMEOUT_SEC).nullish(),
 });
 
 /** {argv, timeoutSec} → {exitCode, stderrTail, durationMs}. @throws TaskError argv_not_allowed, timeout, cancelled, disk_full, output_too_large. */
@@ -88,11 +88,9 @@ export const ffprobe: Op = async (args, run) => {
     onStdout: (chunk) => head.feed(chunk),
     onStderr: (chunk) => tail.feed(chunk),
   });
-  const whole = Buffer.from(alignEnd(head.bytes())).toString('utf8');
-  const stdout = fitJson(
-    relativePaths(whole, run.services.sandbox.roots(run.sessionDir)),
-    MAX_INLINE_BYTES - ENVELOPE_BYTES - STDERR_TAIL_BYTES * 6,
-  );
+  const printed = head.truncated ? alignEnd(head.bytes()) : head.bytes();
+  const whole = relativePaths(Buffer.from(printed).toString('utf8'), run.services.sandbox.roots(run.sessionDir));
+  const stdout = fitJson(whole, MAX_INLINE_BYTES - ENVELOPE_BYTES - STDERR_TAIL_BYTES * 6);
   const truncated = head.truncated || stdout.length < whole.length;
   return {
     exitCode: outcome.exitCode,
@@ -120,7 +118,7 @@ type Ended = Extract<ChildOutcome, { kind: 'ended' }>;
 async function runProgram(
   tool: 'ffmpeg' | 'ffprobe',
   argv: readonly string[],
-  timeoutSec: number | undefined,
+  timeoutSec: number | null | undefined,
   run: OpRun,
   sinks: { onStdout(chunk: Buffer): void; onStderr(chunk: Buffer): void },
 ): Promise<Ended> {
@@ -160,7 +158,7 @@ async function runProgram(
       cwd: sessionDir,
       marker: services.nextMarker(),
       signal: run.signal,
-      ...(timeoutSec === undefined ? {} : { timeoutMs: timeoutSec * 1000 }),
+      ...(timeoutSec == null ? {} : { timeoutMs: timeoutSec * 1000 }),
       ...sinks,
       onStarted(_pid, stop) {
         if (tool === 'ffprobe') return;
@@ -174,12 +172,13 @@ async function runProgram(
   );
   watch?.stop();
   if (outcome.kind === 'not_started') throw unavailable(tool, outcome.code, services);
-  if (breach === undefined && tool === 'ffmpeg' && outcome.exitCode !== 0) {
-    // The kernel's limit strikes between two looks of the watch.
+  if (breach === undefined && tool === 'ffmpeg') {
+    // The program may end, or the kernel's limit for a file strike, between two looks of the watch. A file that met that limit has just its size.
+    const met = outcome.exitCode === 0 ? 0 : 1;
     breach = await findBreach(sessionDir, {
       ...limits,
-      fileBytes: limits.fileBytes - 1,
-      totalBytes: limits.totalBytes - 1,
+      fileBytes: limits.fileBytes - met,
+      totalBytes: limits.totalBytes - met,
     });
   }
   if (breach) {

@@ -15,7 +15,7 @@ const bytes = z.number().int().nonnegative().max(Number.MAX_SAFE_INTEGER);
 const stageArgs = z.object({
   url: z.string().min(1).max(16_384),
   path: z.string(),
-  maxBytes: bytes.optional(),
+  maxBytes: bytes.nullish(),
   sha256: z
     .string()
     .regex(/^[0-9a-fA-F]{64}$/, 'expected 64 hex digits')
@@ -24,12 +24,12 @@ const stageArgs = z.object({
 const publishArgs = z.object({
   path: z.string(),
   putUrl: z.string().min(1).max(16_384),
-  maxBytes: bytes.optional(),
+  maxBytes: bytes.nullish(),
   contentType: z
     .string()
     .max(256)
     .regex(/^[\x20-\x7e]*$/, 'expected a media type')
-    .optional(),
+    .nullish(),
 });
 
 /** {url, path, maxBytes, sha256?} → {bytes, sha256}. @throws TaskError file_too_large, stage_failed, disk_full, invalid_path. */
@@ -64,8 +64,8 @@ export const publish: Op = async (args, run) => {
       ...(await upload(run.services.transport, {
         url: putUrl,
         source: source.absolute,
-        maxBytes: Math.min(maxBytes ?? Number.POSITIVE_INFINITY, run.services.maxOutputBytes),
-        ...(contentType === undefined || contentType === '' ? {} : { contentType }),
+        maxBytes: Math.min(maxBytes ?? Number.POSITIVE_INFINITY, run.maxOutputBytes, run.services.maxOutputBytes),
+        ...(contentType == null || contentType === '' ? {} : { contentType }),
         signal: run.signal,
         onBytes: reporter('publish', run),
       })),
