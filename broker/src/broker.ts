@@ -63,6 +63,8 @@ export class Broker {
   #nextConnection = 1;
   #turnPlanned = false;
   #abandoned = false;
+  /** The last turn could not be committed: nothing more is taken in until it is, or its answers would pile up. */
+  #stuck = false;
   #timer: NodeJS.Timeout | null = null;
   #wakeAt = Number.POSITIVE_INFINITY;
   #onTurn: (() => void) | null = null;
@@ -119,6 +121,7 @@ export class Broker {
   #take(connection: Connection): void {
     const peer = this.core.peers.get(connection.id);
     if (peer === undefined || !connection.reading) return;
+    if (this.#stuck) return this.#hold(connection);
     this.core.now = this.#parts.clock.now();
     if (takeFrames(this.core, connection, peer, this.#parts.log)) this.#hold(connection);
     this.planTurn();
@@ -155,7 +158,8 @@ export class Broker {
     this.#crash?.observe(records);
     this.#crash?.pass('received');
     if (!isNothing(records)) {
-      if (!this.#commit()) {
+      this.#stuck = !this.#commit();
+      if (this.#stuck) {
         setTimeout(() => this.planTurn(), COMMIT_RETRY_MS);
         return;
       }

@@ -1,7 +1,7 @@
 /**
  * From bytes to inputs of the core: frames, envelopes, requests; and the end of a connection that breaks the protocol.
  *
- * Of one connection a turn takes only so many frames, and only as long as its answers are not too much: the rest stays unread until the answers
+ * Of one connection a turn takes only so many frames, for so long, and only as long as its answers are not too much: the rest stays unread until the answers
  * have left. So a peer that asks faster than it reads waits for itself and for nobody else.
  */
 import {
@@ -24,12 +24,16 @@ const FRAMES_PER_TURN = 512;
 /** Characters of answers to one connection in one turn after which no more of its requests are taken. */
 const ANSWERS_PER_TURN = 1_048_576;
 
+/** Time that the requests of one connection may take in one turn, in ms; the one that exceeds it is the last. */
+const TURN_MS = 25;
+
 /** Handles the frames that a connection has; true when some are left for the next turn. */
 export function takeFrames(core: Core, connection: Connection, peer: Peer, log: Logger): boolean {
   const { reader } = connection;
   peer.answered = 0;
+  const until = performance.now() + TURN_MS;
   for (let frames = 0; connection.reading; frames++) {
-    if (frames >= FRAMES_PER_TURN || peer.answered > ANSWERS_PER_TURN) return true;
+    if (frames >= FRAMES_PER_TURN || peer.answered > ANSWERS_PER_TURN || performance.now() > until) return true;
     const payload = reader.next();
     if (payload === undefined) break;
     const result = readEnvelope(payload, peer.extension ? JSON_LIMITS_EXTENSION : JSON_LIMITS);

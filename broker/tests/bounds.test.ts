@@ -197,3 +197,30 @@ test('one executor that declares too much is shown without its tasks, and may no
     ],
   });
 });
+
+test('an executor that was away at its time limit is told to stop when it comes back', () => {
+  const bench = new CoreBench();
+  const client = bench.client();
+  const hello = { pid: 7, runtime_id: 'w' };
+  bench.alive.add(7);
+  const worker = bench.worker(['t'], hello);
+  const id = bench.enqueue(client, 't', { timeout_ms: 1000 });
+  const ids = bench.execute(worker);
+  bench.disconnect(worker);
+  bench.pass(1500);
+  const back = bench.worker(['t'], { ...hello, resume: [{ ...ids, job_id: id, state: 'running' }] });
+  expect(bench.take(back, 'cancel_execution')).toMatchObject({ ...ids, reason: 'timeout' });
+  bench.request(back, 'failed', { ...ids, error: { type: 'cancelled' } });
+  expect(bench.status(client, id)).toMatchObject({ state: 'discarded', errors: [{ code: 5 }] });
+});
+
+test('unfinished jobs are listed page by page without a look into the history', () => {
+  const bench = new CoreBench();
+  const client = bench.client();
+  const ids = [1, 2, 3].map(() => bench.enqueue(client, 't'));
+  const page = (cursor?: unknown) =>
+    bench.request(client, 'inspect', { what: 'jobs', state: 'available', limit: 2, cursor });
+  const first = page();
+  expect(first).toMatchObject({ data: [{ id: ids[2] }, { id: ids[1] }], next_cursor: expect.any(String) });
+  expect(page(first['next_cursor'])).toMatchObject({ data: [{ id: ids[0] }], next_cursor: null });
+});

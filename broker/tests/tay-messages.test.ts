@@ -195,6 +195,16 @@ test('results and errors that are too large, too deep or too many settle the job
   }
 });
 
+test('details that are too large end the job as well, instead of leaving it to its time limit', async () => {
+  const worker = await RawPeer.worker(home.socket, ['detailed']);
+  const { job_id } = await peer.request('enqueue', { task: 'detailed', args: {} });
+  const { ids } = await worker.execute();
+  const error = { type: 'x', details: { text: 'x'.repeat(20_000) } };
+  expect((await worker.request('failed', { ...ids, error })).type).toBe('accepted');
+  expect(await peer.request('result', { job_id })).toMatchObject({ error: { error: { type: 'error_too_large' } } });
+  await worker.close();
+});
+
 test('the message of a failed task is kept and shown', async () => {
   await peer.request('register_tasks', { tasks: ['fails'] });
   const { job_id } = await peer.request('enqueue', { task: 'fails', args: {} });

@@ -1,5 +1,6 @@
 /** How a peer introduces itself, what it can do, and what its leaving means. Tay v1, section 3.1; docs/local-protocol.md, Negotiation. */
 import { EXTENSION, type Hello, type RegisterTasks, type ResumeEntry } from '@reelhost/protocol';
+import { stopExecution } from './cancellation.js';
 import { type Core, log, refuse, reply } from './core.js';
 import { type Execution, newPeer, type Peer, PLAIN_DECLARATION } from './peer.js';
 import { registryChanged } from './registry.js';
@@ -37,6 +38,9 @@ export function hello(core: Core, peer: Peer, request: Hello): void {
     fields += extensionFields(core, peer, request.resume ?? []);
   }
   reply(core, peer, 'hello_ok', request.request_id, fields);
+  // Told while nobody heard it: said again.
+  for (const execution of peer.executions.values())
+    if (execution.phase === 'stopping') stopExecution(core, execution, 'timeout');
   log(core, 'info', 'peer.hello', {
     connection: peer.id,
     mode: peer.mode,

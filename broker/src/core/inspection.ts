@@ -1,6 +1,7 @@
 /** `inspect`: what the broker holds, page by page. docs/local-protocol.md, Registry and inspection. */
 import type { Inspect } from '@reelhost/protocol';
 import { type Core, refuse, reply } from './core.js';
+import { isFinal, JOB_STATES } from './job.js';
 import { errorText, jobSummary, jobText } from './job-view.js';
 import { findJob } from './lookup.js';
 import type { Peer } from './peer.js';
@@ -24,7 +25,10 @@ export function inspect(core: Core, peer: Peer, request: Inspect): void {
     case 'job':
       return inspectJob(core, peer, request);
     case 'jobs': {
-      const page = core.archive.listJobs(request.state ?? null, request.limit, request.cursor ?? null);
+      const { state, limit, cursor } = request;
+      const page = isLive(state)
+        ? liveJobs(core, request)
+        : core.archive.listJobs(state ?? null, limit, cursor ?? null);
       return answer(core, peer, request, ...jobsPage(core, page));
     }
     case 'session': {
@@ -51,6 +55,19 @@ export function inspect(core: Core, peer: Peer, request: Inspect): void {
       return answer(core, peer, request, `[${page.map(scheduleText).join(',')}]`, more);
     }
   }
+}
+
+function isLive(state: string | undefined): boolean {
+  return JOB_STATES.some((each) => each === state && !isFinal(each));
+}
+
+/** Unfinished jobs are all in memory: nobody has to search a long history for them. Newest first, like the journal's pages. */
+function liveJobs(core: Core, request: Inspect): ReturnType<Core['archive']['listJobs']> {
+  const before = request.cursor === undefined ? Number.POSITIVE_INFINITY : Number(request.cursor);
+  const found = [...core.jobs.values()].filter((job) => job.state === request.state && job.seq < before);
+  const jobs = found.sort((a, b) => b.seq - a.seq).slice(0, request.limit);
+  const last = jobs.at(-1);
+  return { jobs, nextCursor: found.length > jobs.length && last !== undefined ? String(last.seq) : null };
 }
 
 /** Jobs up to the size of a frame: what their executors said of failures can be long. A shorter page goes on where it ended. */

@@ -8,8 +8,13 @@ import { MAX_ERROR_DETAILS_BYTES, MAX_ERROR_TYPE_BYTES } from './limits.js';
 import { type JsonObject, RawJson } from './raw-json.js';
 import type { FailureReport } from './request-messages.js';
 
+/** A failure whose content is good but too long. */
+export interface OversizedFailure {
+  readonly tooLarge: string;
+}
+
 /** Reads `error`; answers a sentence when it is unusable. */
-export function readFailure(envelope: Envelope, extension: boolean): FailureReport | string {
+export function readFailure(envelope: Envelope, extension: boolean): FailureReport | OversizedFailure | string {
   const value = envelope.value('error');
   if (value === null || typeof value !== 'object' || Array.isArray(value)) return 'error must be an object';
   const failure: { -readonly [K in keyof FailureReport]: FailureReport[K] } = {};
@@ -34,17 +39,18 @@ export function readFailure(envelope: Envelope, extension: boolean): FailureRepo
     if (value['retryable'] === true) failure.retryable = true;
     const details = readDetails(value);
     if (typeof details === 'string') return details;
+    if (details !== undefined && 'tooLarge' in details) return details;
     if (details !== undefined) failure.details = details;
   }
   return failure;
 }
 
-function readDetails(value: JsonObject): RawJson | undefined | string {
+function readDetails(value: JsonObject): RawJson | OversizedFailure | undefined | string {
   const details = value['details'];
   if (details === undefined || details === null) return undefined;
   if (typeof details !== 'object' || Array.isArray(details)) return 'error.details must be an object';
   const text = JSON.stringify(details);
   return Buffer.byteLength(text) > MAX_ERROR_DETAILS_BYTES
-    ? `error.details has more than ${MAX_ERROR_DETAILS_BYTES} bytes`
+    ? { tooLarge: `error.details has more than ${MAX_ERROR_DETAILS_BYTES} bytes` }
     : RawJson.trusted(text);
 }

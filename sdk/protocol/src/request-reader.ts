@@ -59,6 +59,7 @@ export function parseRequest(envelope: Envelope, context: RequestContext): Reque
       return readReport(envelope, (reservation_id, execution_id) => {
         const error = readFailure(envelope, context.extension);
         if (typeof error === 'string') return refuse('invalid_failure', error);
+        if ('tooLarge' in error) return refuse('error_too_large', error.tooLarge);
         return accept({ type: 'failed', request_id, reservation_id, execution_id, error });
       });
     case 'status':

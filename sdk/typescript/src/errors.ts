@@ -1,5 +1,11 @@
 /** The two families of errors: what a task says about itself, and what a broker (or the way to it) says to a client. */
-import { type ErrorCode, type JobError, type JsonObject, redactLine } from '@reelhost/protocol';
+import {
+  type ErrorCode,
+  type JobError,
+  type JsonObject,
+  MAX_ERROR_DETAILS_BYTES,
+  redactLine,
+} from '@reelhost/protocol';
 import { toWellFormed } from './core/unicode.js';
 
 /** More about a `TaskError`. */
@@ -82,6 +88,13 @@ function clip(text: string, characters: number): string {
   return clean.length <= characters ? clean : `${toWellFormed(clean.slice(0, characters - 1))}…`;
 }
 
+/** Details beyond what a report may carry are left out: the failure itself must arrive. */
+function detailsOf(thrown: TaskError): { details?: JsonObject } {
+  if (thrown.details === undefined) return {};
+  const details = withoutSecrets(thrown.details);
+  return Buffer.byteLength(JSON.stringify(details)) > MAX_ERROR_DETAILS_BYTES ? {} : { details };
+}
+
 /** Details are journaled and travel as far as the message does, so they lose the same secrets. */
 function withoutSecrets(details: JsonObject): JsonObject {
   return JSON.parse(redactLine(JSON.stringify(details))) as JsonObject;
@@ -106,7 +119,7 @@ function failureFields(thrown: unknown, withDetails: boolean, extension: boolean
       type: clip(thrown.code, 120),
       message: clip(thrown.message, characters),
       ...(extension ? { retryable: thrown.retryable } : {}),
-      ...(withDetails && thrown.details !== undefined ? { details: withoutSecrets(thrown.details) } : {}),
+      ...(withDetails ? detailsOf(thrown) : {}),
     };
   }
   if (!(thrown instanceof Error)) return { type: 'Error', message: clip(String(thrown), characters) };

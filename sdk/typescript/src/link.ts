@@ -166,6 +166,8 @@ export class Link {
     for (let payload = reader.next(); payload !== undefined; payload = reader.next()) {
       const read = readEnvelope(payload, JSON_LIMITS_EXTENSION);
       if (!read.ok) {
+        const farewell = farewellOf(payload);
+        if (farewell !== undefined) return this.input({ type: 'lost', reason: farewell });
         this.#violated(`a frame of the broker is not readable: ${read.fault.reason}`);
         return;
       }
@@ -182,5 +184,17 @@ export class Link {
 
   #violated(message: string, cause?: unknown): void {
     this.input({ type: 'lost', reason: new BrokerError('protocol_violation', message, { cause }) });
+  }
+}
+
+/** The one error without a request id that a broker sends before it closes a connection, or undefined. */
+function farewellOf(payload: Uint8Array): BrokerError | undefined {
+  try {
+    const { type, error } = JSON.parse(Buffer.from(payload).toString('utf8')) as { type?: unknown; error?: unknown };
+    const { code, message } = (error ?? {}) as { code?: unknown; message?: unknown };
+    if (type !== 'error' || typeof code !== 'string') return undefined;
+    return new BrokerError(code, `the broker ended the connection: ${typeof message === 'string' ? message : code}`);
+  } catch {
+    return undefined;
   }
 }
