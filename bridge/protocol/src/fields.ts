@@ -18,8 +18,15 @@ export const prose = z.string().max(65_536);
  */
 export const idText = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$/);
 
-/** An opId is chosen by the engine: any printable token. */
-export const opIdText = z.string().regex(/^[\x21-\x7e]{1,256}$/);
+/**
+ * An opId is chosen by the engine, and the document says nothing of its form: any text that is a key, echoed as it came. Only half a surrogate pair is
+ * refused, because it has no UTF-8 form of its own.
+ */
+export const opIdText = z
+  .string()
+  .min(1)
+  .max(256)
+  .regex(/^\P{Cs}+$/u);
 
 /** Counts, byte counts, epochs, durations in whole seconds: integers from 0 that a double holds exactly. */
 export const count = z.int().min(0);
