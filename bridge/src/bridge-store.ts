@@ -19,6 +19,8 @@ export type BridgeStore = {
   readonly restore: (now: number) => Job[];
   /** Commits all records of one step together. */
   readonly commit: (records: readonly JournalRecord[]) => void;
+  /** Reads the whole file. @throws SqliteError SQLITE_CORRUPT when it is damaged. */
+  readonly check: () => void;
   readonly close: () => void;
 };
 
@@ -26,7 +28,7 @@ export type BridgeStore = {
 export function openStore(stateDir: string, bootId: string, onDamage: (movedTo: string) => void): BridgeStore {
   const path = join(stateDir, 'bridge.sqlite');
   try {
-    return storeOf(path, bootId);
+    return soundStoreOf(path, bootId);
   } catch (error) {
     if (!isDamage(error) || !existsSync(path)) throw error;
     const aside = `${path}.damaged-${statSync(path).mtimeMs.toFixed(0)}`;
@@ -34,6 +36,18 @@ export function openStore(stateDir: string, bootId: string, onDamage: (movedTo: 
     for (const suffix of ['-wal', '-shm']) if (existsSync(path + suffix)) renameSync(path + suffix, aside + suffix);
     onDamage(aside);
     return storeOf(path, bootId);
+  }
+}
+
+/** Damage behind the first page shows only when the rows are read, and a restart must not fail on it again and again. */
+function soundStoreOf(path: string, bootId: string): BridgeStore {
+  const store = storeOf(path, bootId);
+  try {
+    store.check();
+    return store;
+  } catch (error) {
+    store.close();
+    throw error;
   }
 }
 
@@ -74,6 +88,12 @@ function storeOf(path: string, bootId: string): BridgeStore {
       database.prepare('DELETE FROM jobs WHERE boot_id <> ? OR lease_until <= ?').run(bootId, now + RESTORE_MARGIN_MS);
       const rows = database.prepare<[], { job: string }>('SELECT job FROM jobs').all();
       return rows.map((row) => jobOf(row.job));
+    },
+    check: () => {
+      const found = database.pragma('quick_check(1)', { simple: true });
+      if (found !== 'ok') throw new Database.SqliteError(String(found), 'SQLITE_CORRUPT');
+      const torn = database.prepare('SELECT 1 FROM jobs WHERE json_valid(job) = 0 LIMIT 1').get();
+      if (torn !== undefined) throw new Database.SqliteError('a row is not readable', 'SQLITE_CORRUPT');
     },
     commit: (records) => {
       if (records.length > 0) write.immediate(records);

@@ -81,14 +81,7 @@ export class BrokerLink {
   perform(effect: BrokerEffect): void {
     switch (effect.kind) {
       case 'probeBroker':
-        void this.#probe().then((health) =>
-          this.#options.emit({
-            kind: 'brokerProbed',
-            jobId: effect.jobId,
-            epoch: effect.epoch,
-            alive: health === 'alive',
-          }),
-        );
+        void this.#probeFor(effect.jobId, effect.epoch);
         return;
       case 'openSession':
         void this.#openSession(effect);
@@ -189,6 +182,19 @@ export class BrokerLink {
     }
   }
 
+  /** The proof an accept needs. A broker that fails it is taken for unfit at once, so that the rejected job is not offered again to free slots that are none. */
+  async #probeFor(jobId: string, epoch: number): Promise<void> {
+    const health = await this.#probe();
+    if (health !== 'alive') this.#unfit(health);
+    this.#options.emit({ kind: 'brokerProbed', jobId, epoch, alive: health === 'alive' });
+  }
+
+  #unfit(health: 'full' | 'silent'): void {
+    if (!this.#isReady || this.#isStopped) return;
+    this.#isReady = false;
+    this.#options.emit({ kind: 'brokerWedged', isFull: health === 'full' });
+  }
+
   /** Tells a broker that can take work from one that cannot, both ways. */
   async #watchdog(): Promise<void> {
     if (this.#isProbing || this.#client?.isConnected !== true) return;
@@ -196,12 +202,8 @@ export class BrokerLink {
     const health = await this.#probe();
     this.#isProbing = false;
     if (this.#isStopped || this.#client?.isConnected !== true) return;
-    if (health !== 'alive' && this.#isReady) {
-      this.#isReady = false;
-      this.#options.emit({ kind: 'brokerWedged', isFull: health === 'full' });
-    } else if (health === 'alive' && !this.#isReady) {
-      await this.#greet(this.#client);
-    }
+    if (health !== 'alive') this.#unfit(health);
+    else if (!this.#isReady) await this.#greet(this.#client);
   }
 
   async #openSession(effect: Extract<BrokerEffect, { kind: 'openSession' }>): Promise<void> {

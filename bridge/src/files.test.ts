@@ -13,6 +13,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { helloSignatureText } from '@reelhost/bridge-protocol';
+import Database from 'better-sqlite3';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { JOB, Rig } from '../tests/rig.js';
 import { openStore } from './bridge-store.js';
@@ -109,6 +110,33 @@ describe('journal', () => {
     const rebooted = open('boot-2');
     expect(rebooted.restore(0)).toEqual([]);
     rebooted.close();
+  });
+
+  it('damage behind the first page, and a row that is no job, do not stop the runner either', () => {
+    const many = open();
+    many.commit(
+      Array.from({ length: 60 }, (_, at) => ({
+        kind: 'putJob' as const,
+        job: { ...job(), jobId: `job-${at}`, specText: `{"s":"${'x'.repeat(500)}"}` },
+      })),
+    );
+    many.close();
+    const path = join(dir, 'bridge.sqlite');
+    const bytes = readFileSync(path);
+    expect(bytes.length).toBeGreaterThan(16_384);
+    writeFileSync(path, bytes.fill(0xa5, 4_096));
+    const onDamage = vi.fn();
+    const store = openStore(dir, 'boot-1', onDamage);
+    expect(onDamage).toHaveBeenCalledTimes(1);
+    expect(store.restore(0)).toEqual([]);
+    store.close();
+    const database = new Database(path);
+    database.prepare('INSERT INTO jobs VALUES (?, ?, ?, ?)').run('torn', 'boot-1', 9e15, '{"jobId":');
+    database.close();
+    const again = openStore(dir, 'boot-1', onDamage);
+    expect(onDamage).toHaveBeenCalledTimes(2);
+    expect(again.restore(0)).toEqual([]);
+    again.close();
   });
 
   it('a damaged file is set aside and does not stop the runner', () => {

@@ -38,6 +38,8 @@ export type RegisteredRuntime = {
   readonly tasks: Readonly<Record<string, { readonly attributes?: Readonly<Record<string, unknown>> }>>;
 };
 
+/** Longest version or digest that is told, in characters: an executor's overlong text must not keep the whole runner from saying hello. */
+const TEXT_LENGTH = 256;
 const TASK = /^reelbolt\.(.+)\.v1$/;
 const REMOTION = 'remotion.workspace-session';
 
@@ -64,7 +66,8 @@ export function capabilitiesOf(runtimes: readonly RegisteredRuntime[]): Capabili
   );
   const offered = served.filter((task) => task.jobType !== REMOTION || task === workspace);
   const media = offered.filter((task) => task.jobType !== REMOTION);
-  const text = (value: unknown): string | undefined => (typeof value === 'string' && value !== '' ? value : undefined);
+  const text = (value: unknown): string | undefined =>
+    typeof value === 'string' && value !== '' ? value.slice(0, TEXT_LENGTH) : undefined;
   const lowest = (name: string): string | undefined =>
     (media.length > 0 ? media : offered)
       .map((task) => text(task.attributes[name]))

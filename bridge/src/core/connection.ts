@@ -86,6 +86,7 @@ export function welcomed(turn: Turn, welcome: Welcome): void {
     announced: null,
     drainSent: false,
     gatewayDrains: false,
+    leaveBy: Number.POSITIVE_INFINITY,
     proven: false,
     maxPayloadBytes: Math.min(MAX_PAYLOAD_BYTES, welcome.maxInlineBytes),
     pressed: false,

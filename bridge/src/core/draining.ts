@@ -1,6 +1,6 @@
 /**
  * Taking no new work: for good (a signal, or a pool worker whose gateway drains it), for now (the user paused), or on this connection (a desktop whose gateway
- * drains). Also the orderly reconnect when hello's capabilities are not true any more.
+ * drains; at the gateway's deadline it takes its jobs to a new connection). Also the orderly reconnect when hello's capabilities are not true any more.
  *
  * Order of an end: drain and ready{0} at once → idle sessions end after a short while, running ones at the limit → terminal messages → their confirmation, if
  * it comes soon → bye → 1000 → exit 0. A second signal skips all waiting and exits 75.
@@ -46,7 +46,8 @@ export function stopRequested(turn: Turn, reason: string, limitMs: number): void
 /** drain from the gateway. */
 export function gatewayDrained(turn: Turn, reason: string, deadlineSec: number | undefined): void {
   log(turn, 'info', 'drain.requested', { reason: reason.slice(0, 120) });
-  updateLink(turn, { gatewayDrains: true });
+  const leaveBy = deadlineSec === undefined ? Number.POSITIVE_INFINITY : turn.now + deadlineSec * 1_000;
+  updateLink(turn, { gatewayDrains: true, leaveBy });
   if (turn.state.settings.kind !== 'pool' || turn.state.drain !== null) return;
   const limitMs = Math.min(turn.state.settings.drainLimitMs, (deadlineSec ?? Number.POSITIVE_INFINITY) * 1_000);
   stopRequested(turn, 'gateway', limitMs);
@@ -126,7 +127,15 @@ export function endAfterClose(turn: Turn): void {
 
 function renew(turn: Turn): void {
   const link = openLink(turn.state);
-  if (link === null || turn.state.jobs.size > 0 || usedSlots(turn.state) > 0) return;
+  if (link === null) return;
+  if (turn.now >= link.leaveBy && turn.state.jobs.size > 0) {
+    // The leases outlive the connection: the next one, which another instance may serve, resumes the jobs.
+    const waitMs = backoffMs(turn.state.attempt, turn.random, true);
+    update(turn, { attempt: turn.state.attempt + 1 });
+    leave(turn, 'drained', waitMs);
+    return;
+  }
+  if (turn.state.jobs.size > 0 || usedSlots(turn.state) > 0) return;
   if (link.gatewayDrains) {
     const waitMs = AWAY_MS + backoffMs(turn.state.attempt + 3, turn.random, false);
     update(turn, { attempt: turn.state.attempt + 1 });

@@ -328,6 +328,28 @@ describe('drain', () => {
     expect(exit(rig)).toBe(0);
   });
 
+  it('of the gateway, with a deadline: a desktop takes the job it still holds to a new connection', () => {
+    const rig = new Rig()
+      .connected()
+      .answered()
+      .held()
+      .running('op-1')
+      .gateway({ type: 'drain', payload: { reason: 'deploy', deadlineSec: 5 } })
+      .advance(4_900);
+    expect(rig.of('bye')).toEqual([]);
+    rig.advance(200).closed(1000);
+    expect(rig.of('bye')).toMatchObject([{ payload: { reason: 'drained' } }]);
+    expect(rig.redialIn).toBeLessThanOrEqual(5_000);
+    rig
+      .advance(5_000)
+      .welcome([{ jobId: JOB, leaseEpoch: 1 }])
+      .mark();
+    expect(rig.did('closeSession')).toEqual([]);
+    rig.settled('op-1');
+    expect(rig.of('op.response')).toMatchObject([{ payload: { opId: 'op-1', ok: true } }]);
+    expect(exit(rig)).toBeUndefined();
+  });
+
   it('of the gateway: a desktop finishes its job, says bye, and comes back after a while', () => {
     const rig = new Rig({ slots: 2 })
       .connected()

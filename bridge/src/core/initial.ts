@@ -8,7 +8,10 @@ const FIRST_DIAL_MS = 3_000;
 /** What the bridge's own journal and the control file say at the start. Jobs whose lease ended are dropped by the first step. */
 export type Restored = { readonly jobs: readonly Job[]; readonly paused: boolean };
 
-/** See the head of the file. */
+/**
+ * See the head of the file. What ran in a restored session is known only when the gateway asks again, so its idle time counts from now: an op that has run for
+ * longer than the idle limit must not look like idleness.
+ */
 export function initialState(settings: Settings, restored: Restored, now: number): BridgeState {
   return {
     settings,
@@ -26,7 +29,7 @@ export function initialState(settings: Settings, restored: Restored, now: number
     paused: restored.paused,
     drain: null,
     ended: false,
-    jobs: new Map(restored.jobs.map((job) => [job.jobId, job])),
+    jobs: new Map(restored.jobs.map((job) => [job.jobId, { ...job, lastOpAt: now }])),
     offers: new Map(),
     teardowns: new Map(),
     messages: 0,

@@ -38,7 +38,7 @@ export function assigned(turn: Turn, message: AssignMessage): void {
   if (offered !== undefined && payload.leaseEpoch === offered.job.epoch) return;
   if (held !== undefined) loseJob(turn, held, 'replaced');
   if (offered !== undefined) withdraw(turn, jobId);
-  const refusal = refusalOf(turn, payload);
+  const refusal = refusalOf(turn, payload, known !== undefined);
   if (refusal !== null) {
     reject(turn, message.id, job, refusal.reason, refusal.message);
     return;
@@ -100,7 +100,8 @@ function stopReasonOf(turn: Turn): Refusal | null {
   return null;
 }
 
-function refusalOf(turn: Turn, payload: Assign): Refusal | null {
+/** `replaces`: the job is held with a lower epoch, and its new assignment takes over its slot while the old work is still being stopped. */
+function refusalOf(turn: Turn, payload: Assign, replaces: boolean): Refusal | null {
   const stop = stopReasonOf(turn);
   if (stop !== null) return stop;
   const misfit = misfitOf(turn.state.capabilities, {
@@ -110,7 +111,7 @@ function refusalOf(turn: Turn, payload: Assign): Refusal | null {
     maxOutputBytes: payload.limits.maxOutputBytes ?? 0,
   });
   if (misfit !== null) return misfit;
-  return freeSlots(turn.state) > 0 ? null : { reason: 'busy', message: 'no free slot' };
+  return replaces || freeSlots(turn.state) > 0 ? null : { reason: 'busy', message: 'no free slot' };
 }
 
 function accept(turn: Turn, assignId: string, job: Job): void {

@@ -90,6 +90,19 @@ describe('assign', () => {
     expect(rig.of('heartbeat').at(-1)?.payload.running).toEqual([{ jobId: JOB, leaseEpoch: 2 }]);
   });
 
+  it('the new assignment takes over the only slot, although the old work is still being stopped [RB-FEN-04]', () => {
+    const rig = new Rig({ slots: 1 }).connected().held().running('op-1').mark().held({ leaseEpoch: 2 });
+    expect(rig.of('reject')).toEqual([]);
+    expect(rig.of('accept').at(-1)?.payload.leaseEpoch).toBe(2);
+    rig.assign({ jobId: '00000000-0000-4000-8000-00000000000c' }, 'assign-other');
+    expect(rig.of('reject')).toMatchObject([{ payload: { reason: 'busy' } }]);
+  });
+
+  it.each(['op 1', 'Öp-☃-😀', 'a/b\\"c', '\u0000'])('an opId of any form is run and echoed: %j', (opId) => {
+    const rig = new Rig().connected().held().running(opId).settled(opId);
+    expect(rig.of('op.response')).toMatchObject([{ payload: { opId, ok: true } }]);
+  });
+
   it('a lower epoch than the one held changes nothing', () => {
     const rig = new Rig().connected().held({ leaseEpoch: 5 }).mark().assign({ leaseEpoch: 4 });
     expect(rig.types).toEqual([]);
@@ -347,6 +360,16 @@ describe('ops', () => {
     }
     rig.advance(2_000).settled('op-1');
     expect(rig.types).toEqual(['op.response']);
+  });
+
+  it('an op that ran past the idle limit when this process was replaced does not look like idleness', () => {
+    const before = new Rig().connected().held({ idleTimeoutSec: 20 }).running('op-1').state.jobs.get(JOB);
+    if (before === undefined) throw new Error('no job');
+    const job = { ...before, op: null, acceptedAt: 400_000, lastOpAt: 500_000, leaseUntil: 1_040_000 };
+    const rig = new Rig({}, { jobs: [job] }).brokerUp().welcome([{ jobId: JOB, leaseEpoch: 1 }]);
+    expect(rig.of('fail')).toEqual([]);
+    rig.op('op-1').sessionOpened().settled('op-1');
+    expect(rig.of('op.response')).toMatchObject([{ payload: { opId: 'op-1', ok: true } }]);
   });
 
   it('a session over its age or idle limit is ended here too, later than the gateway would [RB-SES-02] [RB-SES-03]', () => {

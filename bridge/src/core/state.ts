@@ -158,6 +158,8 @@ export type OpenLink = {
   readonly drainSent: boolean;
   /** The gateway said drain: no new work on this connection. */
   readonly gatewayDrains: boolean;
+  /** The gateway's deadline for its drain: held jobs are taken to another connection then. Infinity: it named none. */
+  readonly leaveBy: number;
   /** A heartbeat went round: the connection is good and the back-off starts anew after it. */
   readonly proven: boolean;
   /** Largest payload the gateway takes: welcome.maxInlineBytes, at most 4 MiB. */

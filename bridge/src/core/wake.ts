@@ -28,7 +28,7 @@ function linkTimes(link: Link): number[] {
     case 'closing':
       return [link.giveUpAt];
     case 'open':
-      return [link.nextBeatAt, link.lastHeardAt + link.deadAfterMs];
+      return [link.nextBeatAt, link.lastHeardAt + link.deadAfterMs, link.leaveBy];
     case 'halted':
       return [];
   }
