@@ -149,7 +149,12 @@ const NARROWED: Readonly<Record<string, readonly [RegExp, string]>> = {
   safe: [/^[01]$/, '0 or 1'],
   pattern_type: [/^(sequence|none|glob)$/, 'sequence, none or glob'],
   strftime: [/^(0|false|no|off)$/i, '0 (names from the clock are not allowed)'],
-  hls_flags: [/^(?!.*(append_list|second_level))[\w+-]+$/, 'flags without append_list and second_level_…'],
+  // By name only: a number or "all" would hold append_list, which follows (and deletes by) a playlist that lies there already.
+  hls_flags: [
+    /^([-+]?(single_file|delete_segments|round_durations|discont_start|omit_endlist|split_by_time|program_date_time|temp_file|independent_segments|iframes_only|periodic_rekey)(?=[-+]|$))+$/,
+    'the names of flags, without append_list and second_level_…',
+  ],
+  hls_segment_type: [/^(mpegts|fmp4|[01])$/, 'mpegts or fmp4'],
   hls_playlist_type: [/^(event|vod|[012])$/, 'event or vod'],
   segment_list_flags: [/^[\w+-]+$/, 'flags'],
 };

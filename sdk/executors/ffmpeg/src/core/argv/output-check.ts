@@ -187,9 +187,9 @@ function passProblem(file: GivenFile, context: OptionContext): Problem | undefin
   return undefined;
 }
 
-/** Prefixes of the logs that ffmpeg and the encoders choose themselves. A number as -flags may hold any flag. */
+/** Prefixes of the logs that ffmpeg and the encoders choose themselves. A number or "all" as -flags may hold any flag. */
 function passLogs(file: GivenFile): string[] {
-  const flagged = hasOption(file, 'flags', /pass[12]|\d/);
+  const flagged = hasOption(file, 'flags', /pass[12]|\d|all|max/);
   const inParams = (option: string): boolean => hasOption(file, option, /(^|:)\s*pass\s*=/i);
   const own = hasOption(file, 'pass', /./) && !file.options.some((option) => option.name === 'passlogfile');
   return [

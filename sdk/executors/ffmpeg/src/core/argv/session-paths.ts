@@ -13,7 +13,7 @@ type Written = { path: string; pattern: RegExp | undefined };
 
 /** Extensions ffmpeg takes for numbered pictures. */
 const PICTURE =
-  /^(png|jpe?g|jpe|jfif|bmp|dpx|exr|tiff?|tga|webp|ppm|pgm|pbm|pam|pfm|phm|gif|jls|j2k|j2c|jp2|jpx|jxl|qoi|sgi|ras|xwd|xbm|xpm|pcx|psd|dds|hdr|avif|pix|cin|ljpg|sun|im1|im8|im24|rgb|yuv|y|raw|svg|svgz|mng|ico|wbmp|apng)$/;
+  /^(png|jpe?g|jpe|jfif|bmp|dpx|exr|tiff?|tga|webp|ppm|pgm|pbm|pam|pfm|phm|gif|jls|j2k|j2c|jp2|jpx|jxl|qoi|sgi|ras|xwd|xbm|xpm|pcx|psd|dds|hdr|avif|pix|cin|ljpg|sun|im1|im8|im24|rgb|yuv|y|raw|svg|svgz|mng|ico|wbmp|apng|jps|mpo|pns|mpg[124]-img|ptx|pcc|pcd|jpc|im32|yuv10|cri|pgmyuv|sunras|rs|gem|img|ximg|timg|vbn|jxs|fits|xface)$/;
 
 const SPECIAL: Readonly<Record<'symlink' | 'other', Problem>> = {
   symlink: { rule: 'path.symlink', message: 'symbolic links are not followed; stage the file itself' },
