@@ -149,6 +149,21 @@ test('an executor that does not stop in time does not hold a closing session', (
   expect(bench.request(worker, 'succeeded', { ...ids, result: 1 })['type']).toBe('accepted');
 });
 
+test('work that outlived the close of its session is told to have stopped once its executor reports', () => {
+  const bench = new CoreBench();
+  const client = bench.client();
+  const worker = bench.worker([TASK]);
+  open(bench, client);
+  enqueueIn(bench, client, 'a');
+  const ids = bench.execute(worker);
+  bench.request(client, 'close_session', { session_id: 's1', grace_ms: 0 });
+  bench.pass(20);
+  expect(bench.take(client, 'session_closed')).toMatchObject({ stopped: false });
+  expect(bench.request(client, 'close_session', { session_id: 's1' })).toMatchObject({ stopped: false });
+  bench.request(worker, 'failed', { ...ids, error: { type: 'cancelled' } });
+  expect(bench.request(client, 'close_session', { session_id: 's1' })).toMatchObject({ stopped: true });
+});
+
 test('after a cancel the session is busy until the executor has really stopped', () => {
   const bench = new CoreBench();
   const client = bench.client();

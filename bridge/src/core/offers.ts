@@ -15,6 +15,8 @@ import { freeSlots, log, openLink, putJob, send, type Turn, update, updateLink }
 
 /** The broker has this long to prove itself; well inside the 10 s an assign has (Job lifecycle, transition 3). */
 const PROBE_MS = 6_000;
+/** After this long the gateway has taken the silence for a reject and may have raised the epoch: nothing is said any more. */
+const ANSWER_MS = 10_000;
 
 type AssignMessage = Extract<GatewayMessage, { type: 'assign' }>;
 
@@ -56,6 +58,11 @@ export function probed(turn: Turn, jobId: string, epoch: number, alive: boolean)
   withdraw(turn, jobId);
   const link = openLink(turn.state);
   if (link === null || link.generation !== offer.generation) return;
+  if (turn.now >= offer.job.acceptedAt + ANSWER_MS) {
+    log(turn, 'warn', 'assign.late', { jobId, epoch });
+    expectSlots(turn, 1);
+    return;
+  }
   const refusal = alive ? stopReasonOf(turn) : { reason: 'busy' as const, message: 'the local broker does not answer' };
   if (refusal !== null) {
     expectSlots(turn, 1);

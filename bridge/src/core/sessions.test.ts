@@ -103,6 +103,14 @@ describe('assign', () => {
     expect(rig.of('op.response')).toMatchObject([{ payload: { opId, ok: true } }]);
   });
 
+  it('an assign that slept away its ten seconds is not answered any more [RB-JOB-03]', () => {
+    const rig = new Rig().connected().assign().mark().sleep(12_000);
+    rig.input({ kind: 'brokerProbed', jobId: JOB, epoch: 1, alive: true });
+    expect(rig.of('accept')).toEqual([]);
+    expect(rig.of('reject')).toEqual([]);
+    expect(rig.state.jobs.size + rig.state.offers.size).toBe(0);
+  });
+
   it('a lower epoch than the one held changes nothing', () => {
     const rig = new Rig().connected().held({ leaseEpoch: 5 }).mark().assign({ leaseEpoch: 4 });
     expect(rig.types).toEqual([]);

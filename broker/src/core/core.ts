@@ -64,6 +64,8 @@ export interface Core {
   readonly executing: Map<string, number>;
   /** Every execution that holds a slot or waits for its executor to come back. */
   readonly executions: Map<string, Execution>;
+  /** Sessions that were closed over an execution that had not ended yet, by its id: its end is still told to who closes them again. */
+  readonly outlived: Map<string, Session>;
   /** Ids of cancelled schedules that are still remembered, oldest first. */
   readonly endedSchedules: Set<string>;
   /** Schedules whose firing waits for the end of a job: job id → schedule id. */
@@ -116,6 +118,7 @@ export function newCore(
     servers: new Map(),
     executing: new Map(),
     executions: new Map(),
+    outlived: new Map(),
     endedSchedules: new Set(),
     scheduleWaits: new Map(),
     watchers: new Map(),

@@ -12,6 +12,7 @@ export function continueClosing(core: Core, session: Session): void {
 export function closingGraceOver(core: Core, session: Session): void {
   if (session.state !== 'closing' || session.removing) return;
   session.stopped = session.runningExecution === null;
+  if (session.runningExecution !== null) core.outlived.set(session.runningExecution.executionId, session);
   session.running = null;
   session.runningExecution = null;
   removeDirectory(core, session);

@@ -123,6 +123,12 @@ export function endExecution(core: Core, execution: Execution, stopped: boolean)
   core.dispatchWanted = true;
   for (const waiter of execution.waiters) answerCancel(core, execution.job, waiter, stopped);
   execution.waiters = [];
+  const outlived = core.outlived.get(execution.executionId);
+  if (outlived !== undefined) {
+    core.outlived.delete(execution.executionId);
+    outlived.stopped = stopped;
+    recordSession(core, outlived);
+  }
   const { sessionId } = execution.job;
   const session = sessionId === null ? undefined : core.sessions.get(sessionId);
   if (session?.runningExecution === execution) {
