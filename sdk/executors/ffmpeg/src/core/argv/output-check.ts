@@ -204,5 +204,5 @@ export function passLogProblem(prefix: string, context: OptionContext): Problem 
   const problem = pathProblem(prefix);
   if (problem !== undefined) return problem;
   const literal = literalPattern(foldedPath(prefix));
-  return context.paths.output(prefix, new RegExp(`^${literal}(-\\d+)?\\.log(\\.mbtree|\\.cutree)?(\\.temp)?$`));
+  return context.paths.output(prefix, new RegExp(`^${literal}(-\\d+)?\\.log(\\.mbtree|\\.cutree)?(\\.temp)?$`), true);
 }

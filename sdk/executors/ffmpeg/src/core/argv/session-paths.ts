@@ -9,7 +9,7 @@ import type { FileFacts, SessionFiles } from './session-files.js';
 import { isTagged, playlistKind, playlistProblem, SCRIPT_EXTENSIONS, SNIFF_BYTES } from './sniff.js';
 import type { Problem } from './verdict.js';
 
-type Written = { path: string; pattern: RegExp | undefined };
+type Written = { path: string; pattern: RegExp | undefined; numbered: boolean };
 
 /** Extensions ffmpeg takes for numbered pictures. */
 const PICTURE =
@@ -144,8 +144,11 @@ export class SessionPaths {
     return path.includes('%') && PICTURE.test(extensionOf(path));
   }
 
-  /** A file that is written. `pattern`: names derived from it (numbers, variants) are written instead. */
-  output(path: string, pattern?: RegExp): Problem | undefined {
+  /**
+   * A file that is written. `pattern`: names derived from it (numbers, variants) are written instead. `numbered`: the program gives
+   * every stream a number of its own, so two outputs may have the same prefix.
+   */
+  output(path: string, pattern?: RegExp, numbered = false): Problem | undefined {
     const problem = pathProblem(path);
     if (problem !== undefined) return problem;
     const normal = normalPath(path);
@@ -171,7 +174,7 @@ export class SessionPaths {
       const wrong = this.#plainFolder(folder);
       if (wrong !== undefined) return wrong;
     }
-    this.#written.push({ path: normal, pattern });
+    this.#written.push({ path: normal, pattern, numbered });
     return undefined;
   }
 
@@ -218,7 +221,7 @@ export class SessionPaths {
     const readNames = new Map([...this.#read].map(([path, id]) => [foldedPath(path), id]));
     const readIds = new Set([...this.#read.values()].filter((id) => id !== undefined));
     const seen = new Set<string>();
-    for (const { path, pattern } of this.#written) {
+    for (const { path, pattern, numbered } of this.#written) {
       const folded = foldedPath(path);
       const facts = pattern === undefined ? this.#files.facts(path) : undefined;
       const same =
@@ -231,6 +234,7 @@ export class SessionPaths {
           rule: 'output.is-input',
           message: `"${path}" would overwrite a file that is being read (names are compared without regard to case); write to another name`,
         };
+      if (numbered) continue;
       if (seen.has(folded)) return { path, rule: 'output.twice', message: `"${path}" would be written twice` };
       seen.add(folded);
     }
