@@ -10,7 +10,7 @@ import { leave } from './connection.js';
 import { endJob, failure } from './endings.js';
 import { beat } from './leases.js';
 import { backoffMs } from './redial.js';
-import type { Drain } from './state.js';
+import type { Drain, OpenLink } from './state.js';
 import { holdsLease, log, nextId, openLink, send, type Turn, update, updateLink, usedSlots } from './turn.js';
 
 /** The last heartbeat's answer is waited for this long before bye. */
@@ -135,7 +135,12 @@ function renew(turn: Turn): void {
     leave(turn, 'drained', waitMs);
     return;
   }
-  if (turn.state.jobs.size > 0 || usedSlots(turn.state) > 0) return;
+  if (usedSlots(turn.state) > 0) return;
+  if (turn.state.jobs.size > 0) {
+    // Only messages that the gateway may not have read are left. Until it knows what is served here it gives no work: ask now, not at the next beat.
+    if (turn.now >= renewAt(turn) && isUnconfirmed(turn.state, link)) beat(turn);
+    return;
+  }
   if (link.gatewayDrains) {
     const waitMs = AWAY_MS + backoffMs(turn.state.attempt + 3, turn.random, false);
     update(turn, { attempt: turn.state.attempt + 1 });
@@ -146,6 +151,14 @@ function renew(turn: Turn): void {
     log(turn, 'info', 'capabilities.changed', { jobTypes: turn.state.capabilities.jobTypes.join(' ') });
     leave(turn, 'capabilities_changed', 0);
   }
+}
+
+/** Whether a job's last word was sent on this connection, and no heartbeat is under way whose answer would prove its arrival. */
+function isUnconfirmed(state: Turn['state'], link: OpenLink): boolean {
+  return [...state.jobs.values()].some(({ ending }) => {
+    const sent = ending?.sent;
+    return sent?.generation === link.generation && link.asks.every((ask) => ask.seq < sent.seq);
+  });
 }
 
 /** When an idle connection is renewed to tell changed capabilities; Infinity while they are as told. */

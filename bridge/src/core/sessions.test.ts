@@ -148,6 +148,18 @@ describe('assign', () => {
     expect(rig.of('bye')).toHaveLength(1);
     expect(rig.generation).toBeGreaterThan(1);
   });
+
+  it('does not wait for the next beat to learn that an ended job is settled, when what it serves has changed', () => {
+    const rig = new Rig().connected().held();
+    rig.gateway({ type: 'cancel', jobId: JOB, payload: { reason: 'user', graceSec: 10 } }).sessionGone();
+    expect(rig.of('complete')).toHaveLength(1);
+    rig.answering = true;
+    rig
+      .input({ kind: 'registryChanged', capabilities: { ...MEDIA, ffmpegVersion: '8.0' } })
+      .mark()
+      .advance(4_000);
+    expect(rig.types).toEqual(['heartbeat', 'bye']);
+  });
 });
 
 describe('ops', () => {
