@@ -2,11 +2,11 @@
  * The session directory as a task may see it: every path an outsider gives goes through here before it touches the disk.
  *
  * First the text is judged (core/workspace-path.ts), then every component on disk: none may be a symbolic link, the last one must be
- * a regular file with one name only (a hard link could be somebody else's file), or absent where a file is to be made. Files are opened so
- * that a link put there in the meantime is not followed, and what was opened is compared with what was checked.
+ * a regular file with one name only (a hard link could be somebody else's file), or absent where a file is to be made. Files are opened
+ * folder by folder, so that a link put anywhere in the meantime is not followed (where that cannot be done, what was opened is compared with what was checked).
  * All refusals are `TaskError` `invalid_path`.
  */
-import { constants, type Stats } from 'node:fs';
+import { constants, existsSync, type Stats } from 'node:fs';
 import { type FileHandle, lstat, mkdir, open, realpath } from 'node:fs/promises';
 import { isAbsolute, join } from 'node:path';
 import { readWorkspacePath } from './core/workspace-path.js';
@@ -35,6 +35,40 @@ async function look(path: string): Promise<Stats | undefined> {
     const code = error instanceof Error && 'code' in error ? error.code : undefined;
     if (code === 'ENOENT' || code === 'ENOTDIR') return undefined;
     throw error;
+  }
+}
+
+/** Linux: an open folder has a path of its own, whatever happens to its name. */
+const HAS_FD_PATHS = existsSync('/proc/self/fd');
+
+/** How the disk says that a path is not what it was when it was looked at. */
+const CHANGED_MEANWHILE: ReadonlySet<string> = new Set([
+  'ELOOP',
+  'EMLINK',
+  'EEXIST',
+  'ENOENT',
+  'ENOTDIR',
+  'EISDIR',
+  'ENXIO',
+]);
+
+/** Opens a file folder by folder, each from the handle of the one before and never through a link: no swap in between leads outside. */
+async function openBelow(root: string, relative: string, flags: number, mode: number): Promise<FileHandle> {
+  const parts = relative.split('/');
+  const name = parts.pop() ?? '.';
+  let folder = await open(root, constants.O_RDONLY | constants.O_DIRECTORY);
+  try {
+    for (const part of parts) {
+      const next = await open(
+        `/proc/self/fd/${folder.fd}/${part}`,
+        constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW,
+      );
+      await folder.close();
+      folder = next;
+    }
+    return await open(`/proc/self/fd/${folder.fd}/${name}`, flags, mode);
+  } finally {
+    await folder.close();
   }
 }
 
@@ -125,27 +159,32 @@ export class Workspace {
     let handle: FileHandle;
     try {
       // O_NONBLOCK: a FIFO put there meanwhile must not hang us.
-      handle = await open(entry.absolute, flags | constants.O_NOFOLLOW | constants.O_NONBLOCK, mode);
+      const safely = flags | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+      handle = await (HAS_FD_PATHS
+        ? openBelow(this.dir, entry.relative, safely, mode)
+        : open(entry.absolute, safely, mode));
     } catch (error) {
-      const code = error instanceof Error && 'code' in error ? error.code : undefined;
-      if (code === 'ELOOP' || code === 'EMLINK' || code === 'EEXIST' || code === 'ENOENT' || code === 'ENXIO') {
-        throw invalid(path, 'it changed while it was opened');
-      }
+      const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+      if (CHANGED_MEANWHILE.has(code)) throw invalid(path, 'it changed while it was opened');
       throw error;
     }
     try {
       const stats = await handle.stat();
-      const real = await realpath(entry.absolute);
-      const now = await lstat(real);
-      const inside = real === join(await realpath(this.dir), entry.relative);
-      if (!inside || !stats.isFile() || stats.nlink !== 1 || stats.ino !== now.ino || stats.dev !== now.dev) {
-        throw invalid(path, 'it changed while it was opened');
-      }
+      const isOurs = HAS_FD_PATHS || (await this.#isWhereItWas(entry, stats));
+      if (!isOurs || !stats.isFile() || stats.nlink !== 1) throw invalid(path, 'it changed while it was opened');
       return handle;
     } catch (error) {
       await handle.close();
       throw error;
     }
+  }
+
+  /** The second best where a path cannot be walked handle by handle: somebody who swaps folders at the right two moments is not noticed. */
+  async #isWhereItWas(entry: WorkspaceEntry, stats: Stats): Promise<boolean> {
+    const real = await realpath(entry.absolute);
+    const now = await lstat(real);
+    const inside = real === join(await realpath(this.dir), entry.relative);
+    return inside && stats.ino === now.ino && stats.dev === now.dev;
   }
 
   #parts(path: unknown): readonly string[] {
