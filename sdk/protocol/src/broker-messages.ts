@@ -124,6 +124,9 @@ export interface HelloOk extends Base<'hello_ok'> {
     readonly max_frame_bytes: number;
     readonly max_result_bytes: number;
     readonly max_error_bytes: number;
+    readonly max_args_bytes: number;
+    readonly max_outstanding_requests: number;
+    readonly max_tasks_per_message: number;
   };
   readonly resume?: readonly { readonly execution_id: string; readonly wanted: boolean }[];
 }

@@ -4,23 +4,24 @@
  */
 import { isBoundedText } from './envelope.js';
 import { isJobId } from './job-ids.js';
-import {
-  DEFAULT_JOB_TIMEOUT_MS,
-  DEFAULT_QUEUE,
-  MAX_ID_BYTES,
-  MAX_JOB_TIMEOUT_MS,
-  MAX_KEY_BYTES,
-  MAX_RETRIES,
-} from './limits.js';
+import { DEFAULT_QUEUE, REQUEST_LIMITS, type RequestLimits } from './limits.js';
 import type { JsonValue } from './raw-json.js';
 import type { EnqueueOptions } from './request-messages.js';
 
 /** The options of a request that gives none. */
 export const DEFAULT_OPTIONS: EnqueueOptions = {
-  retries: 0,
-  timeout_ms: DEFAULT_JOB_TIMEOUT_MS,
+  retries: REQUEST_LIMITS.defaultRetries,
+  timeout_ms: REQUEST_LIMITS.defaultTimeoutMs,
   queue: DEFAULT_QUEUE,
 };
+
+/** The same where a broker has set other limits. */
+export function defaultOptions(limits: RequestLimits): EnqueueOptions {
+  const { defaultRetries, defaultTimeoutMs } = limits;
+  if (defaultRetries === DEFAULT_OPTIONS.retries && defaultTimeoutMs === DEFAULT_OPTIONS.timeout_ms)
+    return DEFAULT_OPTIONS;
+  return { retries: defaultRetries, timeout_ms: defaultTimeoutMs, queue: DEFAULT_QUEUE };
+}
 
 /** Normal options, or the sentence that says what is wrong. */
 export type OptionsResult = EnqueueOptions | string;
@@ -30,7 +31,7 @@ function isWhole(value: JsonValue, min: number, max: number): value is number {
 }
 
 type Draft = { -readonly [K in keyof EnqueueOptions]: EnqueueOptions[K] };
-type Setter = (draft: Draft, value: JsonValue) => string | undefined;
+type Setter = (draft: Draft, value: JsonValue, limits: RequestLimits) => string | undefined;
 
 const LATEST_MS = 8_640_000_000_000_000;
 
@@ -47,8 +48,8 @@ const SETTERS: Readonly<Record<string, Setter>> = {
     draft.id = value;
     return undefined;
   },
-  submission_id(draft, value) {
-    if (!isBoundedText(value, MAX_ID_BYTES)) return 'submission_id must have 1 to 128 bytes without NUL';
+  submission_id(draft, value, { maxIdBytes }) {
+    if (!isBoundedText(value, maxIdBytes)) return `submission_id must have 1 to ${maxIdBytes} bytes without NUL`;
     draft.submission_id = value;
     return undefined;
   },
@@ -68,19 +69,19 @@ const SETTERS: Readonly<Record<string, Setter>> = {
     draft.run_at = value;
     return undefined;
   },
-  retries(draft, value) {
-    if (!isWhole(value, 0, MAX_RETRIES)) return 'retries must be a whole number in 0..65534';
+  retries(draft, value, { maxRetries }) {
+    if (!isWhole(value, 0, maxRetries)) return `retries must be a whole number in 0..${maxRetries}`;
     draft.retries = value;
     return undefined;
   },
-  timeout(draft, value) {
-    const ms = secondsToMs(value, 1, MAX_JOB_TIMEOUT_MS);
-    if (ms === undefined) return 'timeout must be a number of seconds above 0, at most 86400';
+  timeout(draft, value, { maxTimeoutMs }) {
+    const ms = secondsToMs(value, 1, maxTimeoutMs);
+    if (ms === undefined) return `timeout must be a number of seconds above 0, at most ${maxTimeoutMs / 1000}`;
     draft.timeout_ms = ms;
     return undefined;
   },
-  timeout_ms(draft, value) {
-    if (!isWhole(value, 1, MAX_JOB_TIMEOUT_MS)) return 'timeout_ms must be a whole number in 1..86400000';
+  timeout_ms(draft, value, { maxTimeoutMs }) {
+    if (!isWhole(value, 1, maxTimeoutMs)) return `timeout_ms must be a whole number in 1..${maxTimeoutMs}`;
     draft.timeout_ms = value;
     return undefined;
   },
@@ -91,8 +92,8 @@ const SETTERS: Readonly<Record<string, Setter>> = {
     // A newer Tay lets a producer ask for less; here every job is kept, which is never worse.
     return value === 'persistent' || value === 'volatile' ? undefined : 'durability must be "persistent" or "volatile"';
   },
-  queue(draft, value) {
-    if (!isBoundedText(value, MAX_KEY_BYTES)) return 'queue must have 1 to 255 bytes without NUL';
+  queue(draft, value, { maxNameBytes }) {
+    if (!isBoundedText(value, maxNameBytes)) return `queue must have 1 to ${maxNameBytes} bytes without NUL`;
     draft.queue = value;
     return undefined;
   },
@@ -107,14 +108,15 @@ const EXCLUSIVE: readonly (readonly [string, string])[] = [
 ];
 
 /** Reads the `options` object; undefined or null means none. */
-export function readOptions(value: JsonValue | undefined): OptionsResult {
-  if (value === undefined || value === null) return DEFAULT_OPTIONS;
+export function readOptions(value: JsonValue | undefined, limits: RequestLimits = REQUEST_LIMITS): OptionsResult {
+  const defaults = defaultOptions(limits);
+  if (value === undefined || value === null) return defaults;
   if (typeof value !== 'object' || Array.isArray(value)) return 'options must be an object';
-  const draft: Draft = { ...DEFAULT_OPTIONS };
+  const draft: Draft = { ...defaults };
   const given = Object.entries(value).filter(([, option]) => option !== null);
   for (const [name, option] of given) {
     if (!Object.hasOwn(SETTERS, name)) return `unknown option ${JSON.stringify(name.slice(0, 64))}`;
-    const problem = SETTERS[name]?.(draft, option);
+    const problem = SETTERS[name]?.(draft, option, limits);
     if (problem !== undefined) return problem;
   }
   if (given.length > 1) {

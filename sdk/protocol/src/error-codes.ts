@@ -32,6 +32,7 @@ export const ERROR_CODES = {
   invalid_frame: row('peer', false, true, false, 'the frame is empty, not an object, or an envelope field is wrong'),
   buffer_limit: row('peer', false, true, false, 'too many unread bytes are waiting'),
   hello_timeout: row('peer', true, true, false, 'no hello came in time'),
+  frame_timeout: row('peer', true, true, false, 'a frame was begun and not completed in time'),
   too_many_connections: row('host', true, true, false, 'the broker serves as many connections as it may'),
   value_limit: row('peer', false, false, false, 'the values of the frame are too deep, too many or too large'),
   invalid_hello: row('peer', false, false, false, 'mode, runtime_id or max_concurrency is wrong'),

@@ -2,29 +2,28 @@
 import { type Envelope, isBoundedText } from './envelope.js';
 import { isJobId } from './job-ids.js';
 import {
-  DEFAULT_CLOSE_GRACE_MS,
   DEFAULT_INSPECT_LIMIT,
-  MAX_CLOSE_GRACE_MS,
   MAX_CURSOR_BYTES,
   MAX_ID_BYTES,
   MAX_INSPECT_LIMIT,
-  MAX_KEY_BYTES,
   MAX_LABELS_BYTES,
   MAX_PROGRESS_BYTES,
   MAX_WATCHED_JOBS,
+  REQUEST_LIMITS,
+  type RequestLimits,
 } from './limits.js';
 import type { JsonValue } from './raw-json.js';
 import { INSPECTABLE, type Inspect, type ProgressReport, SESSION_ID } from './request-messages.js';
 import { accept, type RequestResult, refuse, reportIds } from './request-result.js';
 
 /** Reads an extension request; the caller has seen that its type is one. */
-export function readExtensionRequest(envelope: Envelope): RequestResult {
+export function readExtensionRequest(envelope: Envelope, limits: RequestLimits = REQUEST_LIMITS): RequestResult {
   const request_id = envelope.requestId;
   switch (envelope.type as 'open_session' | 'close_session' | 'watch' | 'progress' | 'watch_registry' | 'inspect') {
     case 'open_session':
-      return readOpenSession(envelope);
+      return readOpenSession(envelope, limits);
     case 'close_session':
-      return readCloseSession(envelope);
+      return readCloseSession(envelope, limits);
     case 'watch': {
       const job_ids = envelope.value('job_ids');
       if (!Array.isArray(job_ids) || job_ids.length > MAX_WATCHED_JOBS || !job_ids.every(isJobId)) {
@@ -48,12 +47,12 @@ function sessionId(envelope: Envelope): string | undefined {
 
 const BAD_SESSION_ID = 'session_id must match [A-Za-z0-9][A-Za-z0-9._-]{0,127}';
 
-function readOpenSession(envelope: Envelope): RequestResult {
+function readOpenSession(envelope: Envelope, { maxNameBytes }: RequestLimits): RequestResult {
   const session_id = sessionId(envelope);
   if (session_id === undefined) return refuse('invalid_session', BAD_SESSION_ID);
   const task = envelope.value('task');
-  if (!isBoundedText(task, MAX_KEY_BYTES))
-    return refuse('invalid_session', 'task must have 1 to 255 bytes without NUL');
+  if (!isBoundedText(task, maxNameBytes))
+    return refuse('invalid_session', `task must have 1 to ${maxNameBytes} bytes without NUL`);
   const labels = envelope.value('labels') ?? {};
   if (
     typeof labels !== 'object' ||
@@ -67,12 +66,12 @@ function readOpenSession(envelope: Envelope): RequestResult {
   return accept({ type: 'open_session', request_id, session_id, task, labels: labels as Record<string, string> });
 }
 
-function readCloseSession(envelope: Envelope): RequestResult {
+function readCloseSession(envelope: Envelope, { sessionGraceMs, maxSessionGraceMs }: RequestLimits): RequestResult {
   const session_id = sessionId(envelope);
   if (session_id === undefined) return refuse('invalid_session', BAD_SESSION_ID);
-  const grace_ms = envelope.value('grace_ms') ?? DEFAULT_CLOSE_GRACE_MS;
-  if (typeof grace_ms !== 'number' || !Number.isInteger(grace_ms) || grace_ms < 0 || grace_ms > MAX_CLOSE_GRACE_MS) {
-    return refuse('invalid_session', `grace_ms must be a whole number in 0..${MAX_CLOSE_GRACE_MS}`);
+  const grace_ms = envelope.value('grace_ms') ?? sessionGraceMs;
+  if (typeof grace_ms !== 'number' || !Number.isInteger(grace_ms) || grace_ms < 0 || grace_ms > maxSessionGraceMs) {
+    return refuse('invalid_session', `grace_ms must be a whole number in 0..${maxSessionGraceMs}`);
   }
   return accept({ type: 'close_session', request_id: envelope.requestId, session_id, grace_ms });
 }

@@ -1,6 +1,6 @@
 /**
  * Every limit of the local protocol, by name. Sizes are bytes of UTF-8, durations milliseconds.
- * The broker may make some of them configurable; these are the defaults both sides start from.
+ * These are the defaults both sides start from; what a broker may set otherwise is in {@link RequestLimits}, the rest is part of the language.
  */
 
 /** Limits of the values inside one frame. `Infinity` means that only the frame's size bounds it. */
@@ -114,3 +114,40 @@ export const JSON_LIMITS_EXTENSION: JsonLimits = { ...JSON_LIMITS, maxValues: Nu
 export const VALUE_LIMITS: JsonLimits = { ...JSON_LIMITS, maxDepth: 32, maxValues: 9_990 };
 /** The same on a `reelhost.1` connection. */
 export const VALUE_LIMITS_EXTENSION: JsonLimits = { ...JSON_LIMITS_EXTENSION, maxDepth: 32 };
+
+/** What a broker may bound otherwise than the language does, as far as requests are judged while they are read. */
+export interface RequestLimits {
+  /** Request, runtime, submission, declaration, reservation and execution ids. */
+  readonly maxIdBytes: number;
+  /** Task keys and queue names. */
+  readonly maxNameBytes: number;
+  readonly maxTasksPerMessage: number;
+  readonly maxConcurrency: number;
+  /** Arguments of a schedule; those of an enqueue are judged when it is acted on. */
+  readonly maxArgsBytes: number;
+  readonly defaultTimeoutMs: number;
+  readonly maxTimeoutMs: number;
+  readonly defaultRetries: number;
+  readonly maxRetries: number;
+  readonly sessionGraceMs: number;
+  readonly maxSessionGraceMs: number;
+  readonly maxCancelWaitMs: number;
+}
+
+/** The limits of requests where nobody has set others, on a Tay v1 connection. */
+export const REQUEST_LIMITS: RequestLimits = {
+  maxIdBytes: MAX_ID_BYTES,
+  maxNameBytes: MAX_KEY_BYTES,
+  maxTasksPerMessage: MAX_TASKS_PER_MESSAGE,
+  maxConcurrency: MAX_CONCURRENCY,
+  maxArgsBytes: MAX_ARGS_BYTES,
+  defaultTimeoutMs: DEFAULT_JOB_TIMEOUT_MS,
+  maxTimeoutMs: MAX_JOB_TIMEOUT_MS,
+  defaultRetries: 0,
+  maxRetries: MAX_RETRIES,
+  sessionGraceMs: DEFAULT_CLOSE_GRACE_MS,
+  maxSessionGraceMs: MAX_CLOSE_GRACE_MS,
+  maxCancelWaitMs: MAX_CANCEL_WAIT_MS,
+};
+/** The same on a `reelhost.1` connection. */
+export const REQUEST_LIMITS_EXTENSION: RequestLimits = { ...REQUEST_LIMITS, maxArgsBytes: MAX_ARGS_BYTES_EXTENSION };

@@ -5,11 +5,18 @@
  * `fatal: true` ends the connection; all others are answered and the connection goes on. What a request means in the present state
  * (hello first, limits of the broker, unknown ids) is not decided here.
  */
-import { DEFAULT_OPTIONS, readOptions } from './enqueue-options.js';
+import { defaultOptions, readOptions } from './enqueue-options.js';
 import { type Envelope, isBoundedText } from './envelope.js';
 import { readExtensionRequest } from './extension-requests.js';
 import { isJobId } from './job-ids.js';
-import { MAX_CANCEL_WAIT_MS, MAX_ID_BYTES, MAX_KEY_BYTES, MAX_SECRETS, MAX_SECRETS_BYTES } from './limits.js';
+import {
+  MAX_ID_BYTES,
+  MAX_SECRETS,
+  MAX_SECRETS_BYTES,
+  REQUEST_LIMITS,
+  REQUEST_LIMITS_EXTENSION,
+  type RequestLimits,
+} from './limits.js';
 import { RAW_NULL, RawJson } from './raw-json.js';
 import { readFailure } from './report-reader.js';
 import { type Enqueue, type RequestType, SESSION_ID } from './request-messages.js';
@@ -21,6 +28,8 @@ import { readHello, readRegisterTasks, readTaskKeys } from './session-requests.j
 export interface RequestContext {
   /** Whether `reelhost.1` was asked for on this connection. */
   readonly extension: boolean;
+  /** What the broker has set; absent: the language's own limits. */
+  readonly limits?: RequestLimits;
 }
 
 /** The types only a `reelhost.1` connection may use. */
@@ -35,16 +44,20 @@ export const EXTENSION_REQUESTS: ReadonlySet<string> = new Set<RequestType>([
 
 /** Reads one request; see the head of this file. */
 export function parseRequest(envelope: Envelope, context: RequestContext): RequestResult {
+  const limits = context.limits ?? (context.extension ? REQUEST_LIMITS_EXTENSION : REQUEST_LIMITS);
+  if (limits.maxIdBytes < MAX_ID_BYTES && !isBoundedText(envelope.requestId, limits.maxIdBytes)) {
+    return fatal('invalid_frame', `request_id must have 1 to ${limits.maxIdBytes} bytes without NUL`);
+  }
   if (EXTENSION_REQUESTS.has(envelope.type)) {
     if (!context.extension) return refuse('extension_required', `${envelope.type} needs the extension reelhost.1`);
     if (envelope.excess !== undefined) return refuse('value_limit', excessText(envelope));
-    return readExtensionRequest(envelope);
+    return readExtensionRequest(envelope, limits);
   }
   if (envelope.excess !== undefined) return refuseExcess(envelope);
   const request_id = envelope.requestId;
   switch (envelope.type as RequestType) {
     case 'enqueue':
-      return readEnqueue(envelope, context);
+      return readEnqueue(envelope, context.extension, limits);
     case 'started':
       return readReport(envelope, (reservation_id, execution_id) =>
         accept({ type: 'started', request_id, reservation_id, execution_id }),
@@ -65,13 +78,13 @@ export function parseRequest(envelope: Envelope, context: RequestContext): Reque
     case 'status':
     case 'result':
     case 'cancel':
-      return readJobRequest(envelope, envelope.type as 'status' | 'result' | 'cancel', context);
+      return readJobRequest(envelope, envelope.type as 'status' | 'result' | 'cancel', context.extension, limits);
     case 'hello':
-      return readHello(envelope);
+      return readHello(envelope, limits);
     case 'register_tasks':
-      return readRegisterTasks(envelope, context.extension);
+      return readRegisterTasks(envelope, context.extension, limits);
     case 'unregister_tasks': {
-      const tasks = readTaskKeys(envelope);
+      const tasks = readTaskKeys(envelope, limits);
       if (typeof tasks === 'string') return refuse('invalid_tasks', tasks);
       return accept({ type: 'unregister_tasks', request_id, tasks });
     }
@@ -84,7 +97,7 @@ export function parseRequest(envelope: Envelope, context: RequestContext): Reque
       return accept({ type: 'pong', request_id, ping_id: isBoundedText(ping_id, MAX_ID_BYTES) ? ping_id : '' });
     }
     case 'schedule':
-      return readSchedule(envelope);
+      return readSchedule(envelope, limits);
     case 'cancel_schedule': {
       const schedule_id = envelope.value('schedule_id');
       if (!isBoundedText(schedule_id, MAX_ID_BYTES)) {
@@ -98,16 +111,14 @@ export function parseRequest(envelope: Envelope, context: RequestContext): Reque
     case 'progress':
     case 'watch_registry':
     case 'inspect':
-      return readExtensionRequest(envelope);
+      return readExtensionRequest(envelope, limits);
   }
-  return {
-    ok: false,
-    refusal: {
-      code: 'unknown_message',
-      message: `no message has the type ${envelope.type}`,
-      fatal: !context.extension,
-    },
-  };
+  const message = `no message has the type ${envelope.type}`;
+  return context.extension ? refuse('unknown_message', message) : fatal('unknown_message', message);
+}
+
+function fatal(code: 'unknown_message' | 'invalid_frame', message: string): RequestResult {
+  return { ok: false, refusal: { code, message, fatal: true } };
 }
 
 function excessText(envelope: Envelope): string {
@@ -141,28 +152,31 @@ function readReport(
 function readJobRequest(
   envelope: Envelope,
   type: 'status' | 'result' | 'cancel',
-  context: RequestContext,
+  extension: boolean,
+  { maxCancelWaitMs }: RequestLimits,
 ): RequestResult {
   const request_id = envelope.requestId;
   const job_id = envelope.value('job_id');
   if (!isJobId(job_id)) return refuse('invalid_job_id', 'job_id must be 32 lower-case hex digits, not all zero');
   if (type !== 'cancel') return accept({ type, request_id, job_id });
-  const wait_ms = context.extension ? (envelope.value('wait_ms') ?? 0) : 0;
-  if (typeof wait_ms !== 'number' || !Number.isInteger(wait_ms) || wait_ms < 0 || wait_ms > MAX_CANCEL_WAIT_MS) {
-    return refuse('invalid_request', 'wait_ms must be a whole number in 0..20000');
+  const wait_ms = extension ? (envelope.value('wait_ms') ?? 0) : 0;
+  if (typeof wait_ms !== 'number' || !Number.isInteger(wait_ms) || wait_ms < 0 || wait_ms > maxCancelWaitMs) {
+    return refuse('invalid_request', `wait_ms must be a whole number in 0..${maxCancelWaitMs}`);
   }
   return accept({ type, request_id, job_id, wait_ms });
 }
 
-function readEnqueue(envelope: Envelope, context: RequestContext): RequestResult {
+function readEnqueue(envelope: Envelope, extension: boolean, limits: RequestLimits): RequestResult {
   const task = envelope.value('task');
-  if (!isBoundedText(task, MAX_KEY_BYTES))
-    return refuse('invalid_enqueue', 'task must have 1 to 255 bytes without NUL');
+  if (!isBoundedText(task, limits.maxNameBytes))
+    return refuse('invalid_enqueue', `task must have 1 to ${limits.maxNameBytes} bytes without NUL`);
   const args = envelope.raw('args');
   if (args === undefined || args.charCodeAt(0) !== 123) return refuse('invalid_enqueue', 'args must be an object');
   const rawOptions = envelope.raw('options');
   const options =
-    rawOptions === undefined || rawOptions === '{}' ? DEFAULT_OPTIONS : readOptions(envelope.value('options'));
+    rawOptions === undefined || rawOptions === '{}'
+      ? defaultOptions(limits)
+      : readOptions(envelope.value('options'), limits);
   if (typeof options === 'string') return refuse('invalid_enqueue', options);
   const request: { -readonly [K in keyof Enqueue]: Enqueue[K] } = {
     type: 'enqueue',
@@ -171,7 +185,7 @@ function readEnqueue(envelope: Envelope, context: RequestContext): RequestResult
     args: RawJson.trusted(args),
     options,
   };
-  if (context.extension) {
+  if (extension) {
     const problem = readEnqueueExtension(envelope, request);
     if (problem !== undefined) return problem;
   }

@@ -1,9 +1,9 @@
 /**
  * Reads `schedule`. The shape is decided here; whether the cron expression means anything is decided by whoever computes its firings.
  */
-import { readOptions, secondsToMs } from './enqueue-options.js';
+import { type OptionsResult, readOptions, secondsToMs } from './enqueue-options.js';
 import { type Envelope, isBoundedText } from './envelope.js';
-import { MAX_CRON_BYTES, MAX_ID_BYTES, MAX_KEY_BYTES } from './limits.js';
+import { MAX_CRON_BYTES, REQUEST_LIMITS, type RequestLimits } from './limits.js';
 import { type JsonValue, RawJson } from './raw-json.js';
 import type { Schedule } from './request-messages.js';
 import { accept, type RequestResult, refuse } from './request-result.js';
@@ -42,13 +42,34 @@ function readEvery(value: JsonValue): number | undefined {
   return ms >= 1 && ms <= LATEST_MS ? ms : undefined;
 }
 
+/** Options of an enqueue that would mean one and the same job for every firing, and what to use instead. */
+const NOT_FOR_SCHEDULES = {
+  id: 'every firing has a job id of its own; name the schedule by declaration_id',
+  submission_id: 'every firing has a job id of its own; name the schedule by declaration_id',
+  run_at: 'the schedule says when; use start_at or delay for the first firing',
+} as const;
+
+/** Options of every firing, or the sentence that says what is wrong. */
+function readFiringOptions(value: JsonValue | undefined, limits: RequestLimits): OptionsResult {
+  const options = readOptions(value, limits);
+  if (typeof options === 'string') return options;
+  for (const name of ['id', 'submission_id', 'run_at'] as const) {
+    if (options[name] !== undefined) return `${name} is no option of a schedule: ${NOT_FOR_SCHEDULES[name]}`;
+  }
+  return options;
+}
+
 /** Reads one `schedule`. */
-export function readSchedule(envelope: Envelope): RequestResult {
+export function readSchedule(envelope: Envelope, limits: RequestLimits = REQUEST_LIMITS): RequestResult {
   const field = (name: string): JsonValue => envelope.value(name) ?? null;
   const task = field('task');
-  if (!isBoundedText(task, MAX_KEY_BYTES)) return invalid('task must have 1 to 255 bytes without NUL');
+  const { maxNameBytes, maxArgsBytes } = limits;
+  if (!isBoundedText(task, maxNameBytes)) return invalid(`task must have 1 to ${maxNameBytes} bytes without NUL`);
   const args = envelope.raw('args') ?? '{}';
   if (args.charCodeAt(0) !== 123) return invalid('args must be an object');
+  if (args.length * 3 > maxArgsBytes && Buffer.byteLength(args) > maxArgsBytes) {
+    return invalid(`args are larger than ${maxArgsBytes} bytes`);
+  }
   const timezone = field('timezone') ?? '+00';
   const offset_minutes = typeof timezone === 'string' ? timezoneOffsetMinutes(timezone) : undefined;
   if (typeof timezone !== 'string' || offset_minutes === undefined) {
@@ -60,7 +81,7 @@ export function readSchedule(envelope: Envelope): RequestResult {
   }
   const catch_up = field('catch_up') ?? 'latest';
   if (catch_up !== 'latest' && catch_up !== 'all') return invalid('catch_up must be "latest" or "all"');
-  const options = readOptions(envelope.value('options'));
+  const options = readFiringOptions(envelope.value('options'), limits);
   if (typeof options === 'string') return invalid(options);
   const request: { -readonly [K in keyof Schedule]: Schedule[K] } = {
     type: 'schedule',
@@ -73,13 +94,14 @@ export function readSchedule(envelope: Envelope): RequestResult {
     catch_up,
     options,
   };
-  const problem = readTiming(request, field);
+  const problem = readTiming(request, field, limits);
   return problem === undefined ? accept(request) : invalid(problem);
 }
 
 function readTiming(
   request: { -readonly [K in keyof Schedule]: Schedule[K] },
   field: (name: string) => JsonValue,
+  { maxIdBytes }: RequestLimits,
 ): string | undefined {
   const cron = field('cron');
   const every = field('every');
@@ -108,7 +130,8 @@ function readTiming(
   }
   const declarationId = field('declaration_id');
   if (declarationId !== null) {
-    if (!isBoundedText(declarationId, MAX_ID_BYTES)) return 'declaration_id must have 1 to 128 bytes without NUL';
+    if (!isBoundedText(declarationId, maxIdBytes))
+      return `declaration_id must have 1 to ${maxIdBytes} bytes without NUL`;
     request.declaration_id = declarationId;
   }
   return undefined;

@@ -2,13 +2,13 @@
 import { type Envelope, isBoundedText } from './envelope.js';
 import {
   MAX_ATTRIBUTES_BYTES,
-  MAX_CONCURRENCY,
   MAX_ID_BYTES,
   MAX_IDEMPOTENT_OPS,
   MAX_KEY_BYTES,
   MAX_RESUME_ENTRIES,
   MAX_SOFTWARE_BYTES,
-  MAX_TASKS_PER_MESSAGE,
+  REQUEST_LIMITS,
+  type RequestLimits,
 } from './limits.js';
 import { type JsonObject, type JsonValue, RawJson } from './raw-json.js';
 import { EXTENSION, type Hello, type ResumeEntry, type TaskDeclaration } from './request-messages.js';
@@ -23,23 +23,27 @@ function invalidHello(message: string): RequestResult {
 }
 
 /** Reads `hello`. Extension fields only count when `extensions` has `reelhost.1`. */
-export function readHello(envelope: Envelope): RequestResult {
+export function readHello(envelope: Envelope, limits: RequestLimits = REQUEST_LIMITS): RequestResult {
+  const { maxIdBytes, maxConcurrency } = limits;
   const mode = envelope.value('mode');
   if (mode !== 'client' && mode !== 'embedded' && mode !== 'worker') {
     return invalidHello('mode must be "client", "embedded" or "worker"');
   }
   const runtime_id = envelope.value('runtime_id');
-  if (!isBoundedText(runtime_id, MAX_ID_BYTES)) return invalidHello('runtime_id must have 1 to 128 bytes without NUL');
+  if (!isBoundedText(runtime_id, maxIdBytes))
+    return invalidHello(`runtime_id must have 1 to ${maxIdBytes} bytes without NUL`);
   const max_concurrency = envelope.value('max_concurrency') ?? 0;
   const least = mode === 'client' ? 0 : 1;
-  const most = mode === 'client' ? 0 : MAX_CONCURRENCY;
+  const most = mode === 'client' ? 0 : maxConcurrency;
   if (
     typeof max_concurrency !== 'number' ||
     !Number.isInteger(max_concurrency) ||
     max_concurrency < least ||
     max_concurrency > most
   ) {
-    return invalidHello(mode === 'client' ? 'a client has max_concurrency 0' : 'max_concurrency must be in 1..65535');
+    return invalidHello(
+      mode === 'client' ? 'a client has max_concurrency 0' : `max_concurrency must be in 1..${maxConcurrency}`,
+    );
   }
   const hello: { -readonly [K in keyof Hello]: Hello[K] } = {
     type: 'hello',
@@ -86,20 +90,25 @@ function readResume(value: JsonValue): ResumeEntry[] | undefined {
 }
 
 /** Reads `tasks`; answers a sentence when it is wrong. */
-export function readTaskKeys(envelope: Envelope): string[] | string {
+export function readTaskKeys(envelope: Envelope, limits: RequestLimits = REQUEST_LIMITS): string[] | string {
+  const { maxTasksPerMessage, maxNameBytes } = limits;
   const tasks = envelope.value('tasks');
   if (!Array.isArray(tasks)) return 'tasks must be an array';
-  if (tasks.length > MAX_TASKS_PER_MESSAGE) return `tasks has more than ${MAX_TASKS_PER_MESSAGE} keys`;
-  if (!tasks.every((task): task is string => isBoundedText(task, MAX_KEY_BYTES))) {
-    return 'a task key must have 1 to 255 bytes without NUL';
+  if (tasks.length > maxTasksPerMessage) return `tasks has more than ${maxTasksPerMessage} keys`;
+  if (!tasks.every((task): task is string => isBoundedText(task, maxNameBytes))) {
+    return `a task key must have 1 to ${maxNameBytes} bytes without NUL`;
   }
   return new Set(tasks).size === tasks.length ? tasks : 'tasks has a key twice';
 }
 
 /** Reads `register_tasks`. */
-export function readRegisterTasks(envelope: Envelope, extension: boolean): RequestResult {
+export function readRegisterTasks(
+  envelope: Envelope,
+  extension: boolean,
+  limits: RequestLimits = REQUEST_LIMITS,
+): RequestResult {
   const request_id = envelope.requestId;
-  const tasks = readTaskKeys(envelope);
+  const tasks = readTaskKeys(envelope, limits);
   if (typeof tasks === 'string') return refuse('invalid_tasks', tasks);
   const declared = extension ? (envelope.value('declarations') ?? null) : null;
   if (declared === null) return accept({ type: 'register_tasks', request_id, tasks });
