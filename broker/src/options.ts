@@ -1,6 +1,8 @@
 /** The command line of the broker. */
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
+import { LIMITS, type LimitKey, type Settings, settingsOf } from './core/index.js';
 import type { Durability } from './journal/journal.js';
+import { limitsTable, type NamedLimits, readLimit, readValue } from './limit-options.js';
 import { LOG_LEVELS, type LogLevel } from './log.js';
 
 export interface BrokerOptions {
@@ -9,31 +11,37 @@ export interface BrokerOptions {
   readonly stateDir: string;
   readonly durability: Durability;
   readonly logLevel: LogLevel;
-  readonly maxConnections: number;
-  readonly queueConcurrency: number;
-  readonly queue: Readonly<Record<string, number>>;
-  readonly retainHours: number;
-  readonly retainJobs: number;
-  readonly retainMib: number;
+  readonly settings: Settings;
 }
 
-function whole(min: number, max: number): (text: string) => number {
-  return (text) => {
-    const value = Number(text);
-    if (!/^\d+$/.test(text) || value < min || value > max)
-      throw new InvalidArgumentError(`must be a whole number from ${min} to ${max}`);
-    return value;
-  };
+interface Flags extends Omit<BrokerOptions, 'socketMode' | 'settings'> {
+  readonly socketMode: string;
+  readonly queue: Readonly<Record<string, number>>;
 }
 
 function queueLimit(text: string, before: Readonly<Record<string, number>>): Record<string, number> {
   const at = text.lastIndexOf('=');
   if (at < 1) throw new InvalidArgumentError('must be NAME=NUMBER');
-  return { ...before, [text.slice(0, at)]: whole(1, 65_535)(text.slice(at + 1)) };
+  return { ...before, [text.slice(0, at)]: readValue('queueConcurrency', text.slice(at + 1)) };
 }
+
+/** The limits that have a flag of their own as well. */
+const FLAGS: readonly (readonly [flag: string, key: LimitKey])[] = [
+  ['--max-connections <n>', 'maxConnections'],
+  ['--queue-concurrency <n>', 'queueConcurrency'],
+  ['--retain-hours <n>', 'retainHours'],
+  ['--retain-jobs <n>', 'retainJobs'],
+  ['--retain-mib <n>', 'retainMib'],
+];
 
 /** Reads the arguments after node and script. Help and mistakes are printed; then the exit code is answered instead. */
 export function parseOptions(argv: readonly string[]): BrokerOptions | number {
+  if (argv.includes('--limits')) {
+    process.stdout.write(limitsTable());
+    return 0;
+  }
+  // One place for what `--limit` and the flags of single limits say: the last word counts.
+  let named: NamedLimits = {};
   const command = new Command('reelhost broker')
     .description(
       'The per-host daemon: owns the socket and the journal, hands jobs to executors. Runs until SIGTERM or SIGINT.',
@@ -46,26 +54,33 @@ export function parseOptions(argv: readonly string[]): BrokerOptions | number {
         .choices(['full', 'normal'])
         .default('full'),
     )
-    .addOption(new Option('--log-level <level>', 'least severe line to log').choices([...LOG_LEVELS]).default('info'))
-    .option('--max-connections <n>', 'connections at once', whole(1, 4096), 128)
-    .option('--queue-concurrency <n>', 'jobs of one queue that may run at once', whole(1, 65_535), 10)
-    .option('--queue <name=n>', 'the same for one queue; may be repeated', queueLimit, {})
-    .option('--retain-hours <n>', 'age at which a finished job is forgotten', whole(1, 87_600), 168)
-    .option('--retain-jobs <n>', 'finished jobs that are kept', whole(0, 100_000_000), 200_000)
-    .option(
-      '--retain-mib <n>',
-      'size of the journal above which the oldest finished jobs go',
-      whole(1, 1_048_576),
-      1024,
-    )
+    .addOption(new Option('--log-level <level>', 'least severe line to log').choices([...LOG_LEVELS]).default('info'));
+  for (const [flag, key] of FLAGS) {
+    const { meaning, value } = LIMITS[key];
+    command.option(flag, `${meaning} (default: ${value})`, (text: string) => {
+      named = { ...named, [key]: readValue(key, text) };
+    });
+  }
+  command
+    .option('--queue <name=n>', 'queue concurrency of one queue; may be repeated', queueLimit, {})
+    .option('--limit <name=value>', 'sets one of the limits that --limits shows; may be repeated', (text: string) => {
+      named = readLimit(text, named);
+    })
+    .option('--limits', 'print the names, defaults and ranges of all limits, and end')
+    .addHelpText('after', '\nLimits take units: --limit max_frame_bytes=2MiB --limit hello_timeout_ms=5s')
     .allowExcessArguments(false)
     .exitOverride();
   try {
     command.parse(argv, { from: 'user' });
+    const flags = command.opts<Flags>();
+    const settings = settingsOf(named, flags.queue);
+    if (typeof settings === 'string') return command.error(`error: limits contradict each other: ${settings}`);
+    const { socket, stateDir, durability, logLevel } = flags;
+    const place = socket === undefined ? {} : { socket };
+    const socketMode = Number.parseInt(flags.socketMode, 8);
+    return { ...place, socketMode, stateDir, durability, logLevel, settings };
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
     throw error;
   }
-  const options = command.opts<Omit<BrokerOptions, 'socketMode'> & { socketMode: string }>();
-  return { ...options, socketMode: Number.parseInt(options.socketMode, 8) };
 }

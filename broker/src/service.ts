@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Broker } from './broker.js';
 import { SYSTEM_CLOCK } from './clock.js';
-import { type Core, DEFAULT_SETTINGS, newCore, restore } from './core/index.js';
+import { type Core, newCore, restore, type Settings } from './core/index.js';
 import { SystemEntropy } from './entropy.js';
 import { Housekeeping } from './housekeeping.js';
 import { JournalArchive } from './journal/archive.js';
@@ -22,8 +22,7 @@ import type { LifeLock } from './state/life-lock.js';
 import { SessionDirectories } from './state/session-directories.js';
 import { SpaceReserve } from './state/space-reserve.js';
 
-/** Space kept for the moment the disk is full, and what must be free beside it before new work is taken again. */
-const RESERVE_BYTES = 8_388_608;
+/** What must be free beside the reserve before new work is taken again. */
 const RESERVE_MARGIN_BYTES = 1_048_576;
 const SPACE_RETRY_MS = 3000;
 /** Connections beyond the limit that are refused with a message. */
@@ -38,7 +37,11 @@ export async function serveLocked(
   locks: LifeLock[],
   stopRequested: Promise<string>,
 ): Promise<number> {
-  const reserve = new SpaceReserve(join(stateDirectory, 'space-reserve'), RESERVE_BYTES, RESERVE_MARGIN_BYTES);
+  const reserve = new SpaceReserve(
+    join(stateDirectory, 'space-reserve'),
+    options.settings.spaceReserveBytes,
+    RESERVE_MARGIN_BYTES,
+  );
   const opened = await openWithSpace(stateDirectory, options, reserve, log, stopRequested);
   if (opened === null) return 0;
   const { journal } = opened;
@@ -68,7 +71,7 @@ export async function serveLocked(
       broken(isDamage(error) ? 75 : 1);
     },
   });
-  const maxConnections = connectionLimit(options.maxConnections);
+  const maxConnections = connectionLimit(options.settings.maxConnections);
   const onRefused = sparingly(log, { event: 'peer.refused', reason: 'too_many_connections' });
   const server = new SocketServer({
     path: place.path,
@@ -84,7 +87,7 @@ export async function serveLocked(
   });
   const housekeeping = new Housekeeping({
     core,
-    maintenance: new Maintenance(journal.database, retentionOf(options)),
+    maintenance: new Maintenance(journal.database, retentionOf(options.settings)),
     reserve,
     server,
     locks,
@@ -171,19 +174,14 @@ function isLackOfSpace(error: unknown): boolean {
   );
 }
 
-function retentionOf(options: BrokerOptions): Retention {
-  return {
-    maxAgeMs: options.retainHours * 3_600_000,
-    maxJobs: options.retainJobs,
-    maxBytes: options.retainMib * 1_048_576,
-  };
+function retentionOf({ retainHours, retainJobs, retainMib }: Settings): Retention {
+  return { maxAgeMs: retainHours * 3_600_000, maxJobs: retainJobs, maxBytes: retainMib * 1_048_576 };
 }
 
 function createCore(options: BrokerOptions, opened: OpenedJournal, directories: SessionDirectories): Core {
-  const settings = { ...DEFAULT_SETTINGS, queueConcurrency: options.queueConcurrency, queues: options.queue };
   const archive = new JournalArchive(opened.journal, directories, opened.path, opened.setAside);
   const identity = { version: ownVersion(), instance: opened.instance, generation: opened.generation };
-  return newCore(settings, identity, archive, new SystemEntropy(), SYSTEM_CLOCK.now(), opened.nextSeq);
+  return newCore(options.settings, identity, archive, new SystemEntropy(), SYSTEM_CLOCK.now(), opened.nextSeq);
 }
 
 function logReady(

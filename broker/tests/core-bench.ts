@@ -2,7 +2,7 @@
  * The core on a bench: no process, no socket, no disk; the clock stands still until a test moves it. Peers are names, what they are sent is
  * collected, records are kept in a map that {@link CoreBench.crash} starts a new core from.
  */
-import { JSON_LIMITS, JSON_LIMITS_EXTENSION, parseRequest, type Request, readEnvelopeText } from '@reelhost/protocol';
+import { parseRequest, type Request, readEnvelopeText } from '@reelhost/protocol';
 import {
   type Archive,
   type Core,
@@ -104,10 +104,11 @@ export class CoreBench {
   send(connection: number, type: string, fields: Record<string, unknown>, requestId = `t${this.#nextRequest++}`): void {
     const peer = this.core.peers.get(connection);
     if (peer === undefined) throw new Error(`connection ${connection} is closed`);
+    const context = peer.extension ? this.core.contexts.extended : this.core.contexts.plain;
     const text = JSON.stringify({ version: 1, type, request_id: requestId, ...fields });
-    const envelope = readEnvelopeText(text, peer.extension ? JSON_LIMITS_EXTENSION : JSON_LIMITS);
+    const envelope = readEnvelopeText(text, context.json);
     if (!envelope.ok) throw new Error(`bad frame ${text}`);
-    const parsed = parseRequest(envelope.envelope, { extension: peer.extension });
+    const parsed = parseRequest(envelope.envelope, context);
     if (!parsed.ok) throw new Error(`${type} was refused: ${parsed.refusal.message}`);
     this.#tick();
     const request: Request = parsed.request;
@@ -229,13 +230,15 @@ export class CoreBench {
         execution: row.execution === null ? null : JSON.parse(row.execution),
       })),
       sessions: sessions.map((session) => {
-        const { id, task, labels, state, runtimeId, openedAt, closedAt, stopped } = session;
+        const { id, task, labels, state, runtimeId, runtimePid, lostAt, openedAt, closedAt, stopped } = session;
         const again = sessionOf({
           id,
           task,
           labels,
           state,
           runtime_id: runtimeId,
+          runtime_pid: runtimePid,
+          lost_at: lostAt,
           opened_at: openedAt,
           closed_at: closedAt,
           stopped: stopped ? 1 : 0,

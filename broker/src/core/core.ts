@@ -10,7 +10,7 @@ import { ReadyLanes } from './ready-lanes.js';
 import { RecentJobs } from './recent-jobs.js';
 import type { Schedule } from './schedule.js';
 import type { Session } from './session.js';
-import type { Settings } from './settings.js';
+import { type ReadingContext, readingContexts, type Settings } from './settings.js';
 import { type Archive, type DueItem, type Effect, type Entropy, type Moment, noRecords, type Records } from './turn.js';
 
 /** Who this broker is, for `hello_ok` and for execution ids. */
@@ -46,6 +46,8 @@ export interface Counters {
 
 export interface Core {
   readonly settings: Settings;
+  /** How connections without and with the extension are read. */
+  readonly contexts: { readonly plain: ReadingContext; readonly extended: ReadingContext };
   readonly identity: Identity;
   readonly archive: Archive;
   readonly entropy: Entropy;
@@ -64,6 +66,8 @@ export interface Core {
   readonly executing: Map<string, number>;
   /** Every execution that holds a slot or waits for its executor to come back. */
   readonly executions: Map<string, Execution>;
+  /** Ids of lost sessions that nobody has closed yet, oldest first. */
+  readonly lostSessions: Set<string>;
   /** Sessions that were closed over an execution that had not ended yet, by its id: its end is still told to who closes them again. */
   readonly outlived: Map<string, Session>;
   /** Ids of cancelled schedules that are still remembered, oldest first. */
@@ -105,6 +109,7 @@ export function newCore(
 ): Core {
   return {
     settings,
+    contexts: readingContexts(settings),
     identity,
     archive,
     entropy,
@@ -118,6 +123,7 @@ export function newCore(
     servers: new Map(),
     executing: new Map(),
     executions: new Map(),
+    lostSessions: new Set(),
     outlived: new Map(),
     endedSchedules: new Set(),
     scheduleWaits: new Map(),
@@ -213,6 +219,17 @@ export function refuse(
   peer.outstanding.delete(request.request_id);
   const error = `,"error":{"code":"${code}","message":${JSON.stringify(text)}${extra}}`;
   send(core, peer, messageText('error', request.request_id, error));
+}
+
+/** Refuses new work because the disk or the journal is in trouble. */
+export function refuseDegraded(
+  core: Core,
+  peer: Peer,
+  request: { readonly request_id: string },
+  degraded: Degraded,
+): void {
+  const code = degraded.code === 'disk_full' ? 'disk_full' : 'unavailable';
+  refuse(core, peer, request, code, degraded.message, `,"reason":"${degraded.code}"`);
 }
 
 export function log(

@@ -52,7 +52,8 @@ function choosePeer(core: Core, servers: Set<Peer>, lane: Lane): Peer | null {
   let best: Peer | null = null;
   for (const peer of servers) {
     if (freeSlots(peer) <= 0 || peer.refusingUntil > core.now.mono) continue;
-    if ((lane.pin !== null && peer.runtimeId !== lane.pin) || (lane.large && !peer.extension)) continue;
+    if (lane.pin !== null && lane.pin !== peer.pin && lane.pin !== peer.runtimeId) continue;
+    if (lane.large && !peer.extension) continue;
     if (best === null || comesBefore(peer, best)) best = peer;
   }
   return best;
@@ -117,6 +118,7 @@ function enterSession(core: Core, job: Job, execution: Execution, peer: Peer): v
   session.runningExecution = execution;
   if (session.runtimeId === null && (peer.tasks.get(job.task) ?? PLAIN_DECLARATION).sessions === 'pinned') {
     session.runtimeId = peer.runtimeId;
+    session.runtimePid = peer.pid;
     recordSession(core, session);
   }
 }

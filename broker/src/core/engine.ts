@@ -8,6 +8,7 @@ import type { Request } from '@reelhost/protocol';
 import { cancelJob, stopExecution } from './cancellation.js';
 import { type Core, log, refuse, reply } from './core.js';
 import { dispatch } from './dispatch.js';
+import { frameDue } from './frame-watch.js';
 import { executorAwayDue, hello, peerClosed, peerConnected, registerTasks, unregisterTasks } from './handshake.js';
 import { inspect } from './inspection.js';
 import { moveJob } from './job.js';
@@ -17,7 +18,8 @@ import { registryDue, watchRegistry } from './registry.js';
 import { reportFailed, reportProgress, reportStarted, reportSucceeded } from './reports.js';
 import { cancelSchedule, declareSchedule, scheduleDue } from './schedules.js';
 import { closingGraceOver } from './session-closing.js';
-import { closeSession, openSession, pinnedWindowOver } from './sessions.js';
+import { sessionLossDue } from './session-end.js';
+import { closeSession, openSession } from './sessions.js';
 import { answerCancel, brokerError, endStopped, settle } from './settlement.js';
 import { enqueue, makeReady } from './submission.js';
 import type { DueItem, Moment } from './turn.js';
@@ -42,13 +44,13 @@ export function requestReceived(core: Core, peer: Peer, received: ReceivedReques
     if (peer.outstanding.has(request.request_id)) {
       return refuse(core, peer, request, 'invalid_request', 'this request_id is still in use');
     }
-    if (peer.outstanding.size >= core.settings.maxOutstanding) {
+    if (peer.outstanding.size >= core.settings.maxOutstandingRequests) {
       return refuse(
         core,
         peer,
         request,
         'too_many_requests',
-        `${core.settings.maxOutstanding} requests wait for their reply`,
+        `${core.settings.maxOutstandingRequests} requests wait for their reply`,
       );
     }
   }
@@ -129,6 +131,8 @@ function due(core: Core, item: DueItem): void {
       return executorAwayDue(core, item.executionId);
     case 'helloTimeout':
       return helloTimedOut(core, item.connection);
+    case 'frame':
+      return frameDue(core, item.connection);
     case 'cancelWait':
       return cancelWaitOver(core, item);
     case 'sessionGrace': {
@@ -136,7 +140,7 @@ function due(core: Core, item: DueItem): void {
       return session === undefined ? undefined : closingGraceOver(core, session);
     }
     case 'sessionLoss':
-      return pinnedWindowOver(core, item.sessionId);
+      return sessionLossDue(core, item.sessionId);
     case 'secretsWindow':
       return secretsWindowOver(core, item.jobId);
     case 'progress':

@@ -2,9 +2,10 @@
 import { EXTENSION, type Hello, type RegisterTasks, type ResumeEntry } from '@reelhost/protocol';
 import { stopExecution } from './cancellation.js';
 import { type Core, log, refuse, reply } from './core.js';
-import { type Execution, newPeer, type Peer, PLAIN_DECLARATION } from './peer.js';
+import { type Execution, newPeer, type Peer, PLAIN_DECLARATION, pinKey } from './peer.js';
 import { registryChanged } from './registry.js';
-import { watchPinnedSessions } from './sessions.js';
+import { watchPinnedSessions } from './session-end.js';
+import { resumableExecutions } from './settings.js';
 import { endExecution, interrupt, putBack } from './settlement.js';
 import type { RequestOf } from './turn.js';
 import { forgetWatches } from './watching.js';
@@ -28,11 +29,14 @@ export function hello(core: Core, peer: Peer, request: Hello): void {
   core.durations.cancel(peer.helloDeadline, peer.helloItem);
   peer.mode = request.mode;
   peer.runtimeId = request.runtime_id;
-  peer.maxConcurrency = request.max_concurrency;
   peer.extension = request.extensions?.includes(EXTENSION) === true;
+  // Never more than it could name when it comes back: what it cannot resume would be lost.
+  const most = peer.extension ? resumableExecutions(core.settings) : request.max_concurrency;
+  peer.maxConcurrency = Math.min(request.max_concurrency, most);
   peer.pid = request.pid ?? null;
+  peer.pin = peer.pid === null ? '' : pinKey(peer.runtimeId, peer.pid);
   peer.software = request.software ?? null;
-  let fields = `,"mode":"${request.mode}","max_concurrency":${request.max_concurrency}`;
+  let fields = `,"mode":"${request.mode}","max_concurrency":${peer.maxConcurrency}`;
   if (peer.extension) {
     core.effects.push({ kind: 'setMaxFrame', to: peer.id, bytes: core.settings.extensionMaxFrameBytes });
     fields += extensionFields(core, peer, request.resume ?? []);
@@ -53,7 +57,7 @@ export function hello(core: Core, peer: Peer, request: Hello): void {
 
 function extensionFields(core: Core, peer: Peer, entries: readonly ResumeEntry[]): string {
   const { version, generation, instance } = core.identity;
-  const { extensionMaxFrameBytes, extensionMaxResultBytes, extensionMaxErrorBytes } = core.settings;
+  const { settings } = core;
   const resume = entries.map((entry) => ({
     execution_id: entry.execution_id,
     wanted: resumeExecution(core, peer, entry),
@@ -62,9 +66,12 @@ function extensionFields(core: Core, peer: Peer, entries: readonly ResumeEntry[]
   return (
     `,"extensions":["${EXTENSION}"],"broker":${JSON.stringify({ version, generation, instance })}` +
     `,"limits":${JSON.stringify({
-      max_frame_bytes: extensionMaxFrameBytes,
-      max_result_bytes: extensionMaxResultBytes,
-      max_error_bytes: extensionMaxErrorBytes,
+      max_frame_bytes: settings.extensionMaxFrameBytes,
+      max_result_bytes: settings.extensionMaxResultBytes,
+      max_error_bytes: settings.extensionMaxErrorBytes,
+      max_args_bytes: settings.extensionMaxArgsBytes,
+      max_outstanding_requests: settings.maxOutstandingRequests,
+      max_tasks_per_message: settings.maxTasksPerMessage,
     })},"resume":${JSON.stringify(resume)}`
   );
 }
@@ -152,6 +159,7 @@ export function peerClosed(core: Core, peer: Peer): void {
   peer.closed = true;
   core.peers.delete(peer.id);
   core.durations.cancel(peer.helloDeadline, peer.helloItem);
+  core.durations.cancel(peer.frameDeadline, peer.frameItem);
   forgetWatches(core, peer);
   core.registryWatchers.delete(peer);
   for (const task of [...peer.tasks.keys()]) withdraw(core, peer, task);
@@ -160,7 +168,7 @@ export function peerClosed(core: Core, peer: Peer): void {
   core.dispatchWanted = true;
   if (peer.mode === 'worker' || peer.mode === 'embedded') {
     registryChanged(core);
-    watchPinnedSessions(core, peer.runtimeId, core.settings.resumeWindowMs);
+    watchPinnedSessions(core, peer);
   }
 }
 

@@ -9,6 +9,7 @@ export {
   requestReceived,
   timePassed,
 } from './engine.js';
+export { framesTaken } from './frame-watch.js';
 export { JOB_STATES, type Job, type JobError, type JobState, type RawJson } from './job.js';
 export type { Execution, Peer } from './peer.js';
 export { restore, type StoredExecution, type StoredState } from './recovery.js';
@@ -18,7 +19,18 @@ export { putSecrets } from './secret-places.js';
 export type { Session, SessionState } from './session.js';
 export { directoryRemoved } from './session-closing.js';
 export { directoryFailed, newSession } from './sessions.js';
-export { DEFAULT_SETTINGS, type Settings } from './settings.js';
+export {
+  DEFAULT_SETTINGS,
+  LIMIT_KEYS,
+  LIMITS,
+  type LimitKey,
+  type LimitRow,
+  type LimitUnit,
+  limitName,
+  resumableExecutions,
+  type Settings,
+  settingsOf,
+} from './settings.js';
 export {
   type Archive,
   type Effect,

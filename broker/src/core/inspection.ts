@@ -9,6 +9,7 @@ import { runtimesText } from './registry.js';
 import { scheduleText } from './schedule.js';
 import { sessionText } from './session.js';
 import { findSession } from './sessions.js';
+import { LIMIT_KEYS } from './settings.js';
 
 /** A UTF-16 unit has at most this many bytes in UTF-8. */
 const BYTES_PER_UNIT = 3;
@@ -132,5 +133,6 @@ function statsText(core: Core): string {
     in_flight: inFlight,
     sessions_open: core.sessions.size,
     counters: core.counters,
+    limits: Object.fromEntries([...LIMIT_KEYS].map(([name, key]) => [name, core.settings[key]])),
   });
 }

@@ -62,6 +62,8 @@ export interface Peer {
   readonly connectedAt: number;
   mode: 'new' | 'client' | 'embedded' | 'worker';
   runtimeId: string;
+  /** What pins a session to this process, see {@link pinKey}; empty when it named no process. */
+  pin: string;
   pid: number | null;
   software: string | null;
   extension: boolean;
@@ -76,6 +78,10 @@ export interface Peer {
   readonly outstanding: Set<string>;
   helloDeadline: number;
   readonly helloItem: DueItem;
+  /** Since when (monotonic ms) a frame of it is unfinished, or -1; and the deadline that looks after it, or -1. */
+  unfinishedSince: number;
+  frameDeadline: number;
+  readonly frameItem: DueItem;
   /** Characters sent to it since the driver last took its frames. */
   answered: number;
   /** Refused work for lack of capacity: no more before this monotonic ms. */
@@ -89,6 +95,7 @@ export function newPeer(id: ConnectionId, now: number): Peer {
     connectedAt: now,
     mode: 'new',
     runtimeId: '',
+    pin: '',
     pid: null,
     software: null,
     extension: false,
@@ -100,10 +107,18 @@ export function newPeer(id: ConnectionId, now: number): Peer {
     outstanding: new Set(),
     helloDeadline: -1,
     helloItem: { kind: 'helloTimeout', connection: id },
+    unfinishedSince: -1,
+    frameDeadline: -1,
+    frameItem: { kind: 'frame', connection: id },
     answered: 0,
     refusingUntil: 0,
     closed: false,
   };
+}
+
+/** A runtime as sessions are pinned to it: the process, where one is known; runtime ids cannot have a NUL. */
+export function pinKey(runtimeId: string, pid: number | null): string {
+  return pid === null ? runtimeId : `${runtimeId}\0${pid}`;
 }
 
 export function freeSlots(peer: Peer): number {

@@ -10,6 +10,7 @@ import type { Schedule } from './schedule.js';
 import { forgetEnded, planSchedule } from './schedules.js';
 import type { Session } from './session.js';
 import { continueClosing } from './session-closing.js';
+import { keepLost, watchPinned } from './session-end.js';
 import { interrupt } from './settlement.js';
 import { makeReady } from './submission.js';
 import { park } from './waiting.js';
@@ -117,9 +118,15 @@ function restoreSessions(core: Core): void {
     if (session.state === 'closing') {
       session.stopped = session.runningExecution === null;
       continueClosing(core, session);
-    } else if (session.state === 'open' && session.runtimeId !== null) {
-      session.lossDeadline = core.durations.add(core.now.mono + core.settings.resumeWindowMs, session.lossItem);
-    }
+    } else if (session.state === 'open' && session.runtimeId !== null) watchPinned(core, session);
     if (!session.stored) recordSession(core, session);
+  }
+  const lost = [...core.sessions.values()].filter((session) => session.state === 'lost');
+  lost.sort((a, b) => (a.lostAt ?? a.openedAt) - (b.lostAt ?? b.openedAt));
+  for (const session of lost) {
+    // A journal of an earlier release does not say when.
+    if (session.lostAt === null) recordSession(core, session);
+    session.lostAt ??= core.now.wall;
+    keepLost(core, session);
   }
 }

@@ -38,7 +38,8 @@ export function registryDue(core: Core): void {
  */
 export function runtimesText(core: Core): string {
   const texts: string[] = [];
-  let room = Math.floor(core.settings.extensionMaxFrameBytes / BYTES_PER_UNIT) - ENVELOPE_UNITS;
+  const units = Math.floor(core.settings.extensionMaxFrameBytes / BYTES_PER_UNIT);
+  let room = units - Math.min(ENVELOPE_UNITS, Math.floor(units / 2));
   for (const peer of core.peers.values()) {
     if (peer.mode !== 'worker' && peer.mode !== 'embedded') continue;
     let text = runtimeText(peer, [...peer.tasks]);

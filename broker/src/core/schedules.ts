@@ -5,7 +5,7 @@
  * Cron follows the wall clock. `every` follows the monotonic clock while the broker lives, so a clock that is set does not stall it.
  */
 import type { Schedule as Declared } from '@reelhost/protocol';
-import { type Core, log, recordSchedule, refuse, reply } from './core.js';
+import { type Core, log, recordSchedule, refuse, refuseDegraded, reply } from './core.js';
 import { cronAtOrAfter, parseCron } from './cron.js';
 import { findJob } from './lookup.js';
 import type { Peer } from './peer.js';
@@ -29,7 +29,7 @@ export function declareSchedule(core: Core, peer: Peer, request: Declared): void
     return answer(core, peer, 'scheduled', request.request_id, known);
   }
   if (core.draining) return refuse(core, peer, request, 'unavailable', 'the broker is stopping');
-  if (core.degraded !== null) return refuse(core, peer, request, 'disk_full', core.degraded.message);
+  if (core.degraded !== null) return refuseDegraded(core, peer, request, core.degraded);
   const isNew = known === undefined || known.cancelledAt !== null;
   if (isNew && core.schedules.size - core.endedSchedules.size >= core.settings.maxSchedules) {
     return refuse(

@@ -13,8 +13,11 @@ export interface Session {
   readonly openedAt: number;
   state: SessionState;
   closedAt: number | null;
-  /** The runtime that serves a pinned session since its first job. */
+  /** The runtime that serves a pinned session since its first job, and its process where it named one. */
   runtimeId: string | null;
+  runtimePid: number | null;
+  /** UTC ms at which its runtime was given up; null while it is not lost. */
+  lostAt: number | null;
   /** The job that has not finished, or whose execution has not. */
   running: Job | null;
   runningExecution: Execution | null;
@@ -24,9 +27,10 @@ export interface Session {
   readonly graceItem: DueItem;
   /** Whether its directory is being removed. */
   removing: boolean;
-  /** When (monotonic ms) a pinned session is lost unless its runtime has come back; the deadline's bucket. */
+  /** The next look at an absent runtime of a pinned session: the deadline's bucket; until when (monotonic ms) it may come back. */
   lossDeadline: number;
   readonly lossItem: DueItem;
+  awayUntil: number;
   /** Ids of its finished jobs whose results are kept, oldest first. */
   readonly kept: string[];
   /** Whether the executor had ended when the session was closed. */

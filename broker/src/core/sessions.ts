@@ -1,11 +1,12 @@
-/** Opening, closing and losing sessions. docs/local-protocol.md, Sessions. */
+/** Opening and closing sessions. docs/local-protocol.md, Sessions. */
 
 import { stopExecution } from './cancellation.js';
-import { type Core, log, messageText, recordSession, refuse, reply } from './core.js';
+import { type Core, messageText, recordSession, refuse, refuseDegraded, reply } from './core.js';
 import { isFinal } from './job.js';
 import type { Peer } from './peer.js';
 import { type Session, sessionText } from './session.js';
-import { closedFields, continueClosing } from './session-closing.js';
+import { closedFields } from './session-closing.js';
+import { beginClosing, forgetOldestLost } from './session-end.js';
 import { brokerError, settle } from './settlement.js';
 import type { RequestOf } from './turn.js';
 
@@ -18,6 +19,8 @@ export function newSession(id: string, task: string, labels: string, openedAt: n
     state: 'open',
     closedAt: null,
     runtimeId: null,
+    runtimePid: null,
+    lostAt: null,
     running: null,
     runningExecution: null,
     closers: [],
@@ -26,6 +29,7 @@ export function newSession(id: string, task: string, labels: string, openedAt: n
     removing: false,
     lossDeadline: -1,
     lossItem: { kind: 'sessionLoss', sessionId: id },
+    awayUntil: 0,
     kept: [],
     stopped: true,
     stored: false,
@@ -53,8 +57,9 @@ export function openSession(core: Core, peer: Peer, request: RequestOf<'open_ses
     return reply(core, peer, 'session_opened', request.request_id, `,"session":${textOf(core, known)}`);
   }
   if (core.draining) return refuse(core, peer, request, 'unavailable', 'the broker is stopping');
-  if (core.degraded !== null) return refuse(core, peer, request, 'disk_full', core.degraded.message);
-  if (core.sessions.size >= core.settings.maxSessions) {
+  if (core.degraded !== null) return refuseDegraded(core, peer, request, core.degraded);
+  // A lost session that nobody closes must not keep a new one out.
+  if (core.sessions.size >= core.settings.maxSessions && !forgetOldestLost(core)) {
     return refuse(
       core,
       peer,
@@ -96,22 +101,6 @@ export function closeSession(core: Core, peer: Peer, request: RequestOf<'close_s
   beginClosing(core, session, request.grace_ms);
 }
 
-function beginClosing(core: Core, session: Session, graceMs: number): void {
-  if (session.state === 'closing') return;
-  session.state = 'closing';
-  recordSession(core, session);
-  core.durations.cancel(session.lossDeadline, session.lossItem);
-  const job = session.running;
-  if (job !== null && !isFinal(job.state)) {
-    const { execution } = job;
-    settle(core, job, 'cancelled', { result: null, error: brokerError('cancelled', 'the session was closed') });
-    if (execution !== null) stopExecution(core, execution, 'session_closed');
-  }
-  if (session.runningExecution === null) session.running = null;
-  else session.graceDeadline = core.durations.add(core.now.mono + graceMs, session.graceItem);
-  continueClosing(core, session);
-}
-
 /** Its directory could not be made: the session never was, and may be opened again. A job that was sent for it in the same breath ends with it. */
 export function directoryFailed(core: Core, sessionId: string): void {
   const session = core.sessions.get(sessionId);
@@ -128,28 +117,4 @@ export function directoryFailed(core: Core, sessionId: string): void {
   }
   core.durations.cancel(session.lossDeadline, session.lossItem);
   core.records.forgottenSessions.push(sessionId);
-}
-
-/** A runtime went away: sessions that live in it are lost unless it comes back in time. */
-export function watchPinnedSessions(core: Core, runtimeId: string, waitMs: number): void {
-  for (const session of core.sessions.values()) {
-    if (session.runtimeId !== runtimeId || session.state !== 'open') continue;
-    core.durations.cancel(session.lossDeadline, session.lossItem);
-    session.lossDeadline = core.durations.add(core.now.mono + waitMs, session.lossItem);
-  }
-}
-
-/** The time to come back is over. */
-export function pinnedWindowOver(core: Core, sessionId: string): void {
-  const session = core.sessions.get(sessionId);
-  if (session === undefined || session.state !== 'open' || session.runtimeId === null) return;
-  for (const peer of core.peers.values())
-    if (peer.runtimeId === session.runtimeId && peer.tasks.has(session.task)) return;
-  session.state = 'lost';
-  recordSession(core, session);
-  log(core, 'warn', 'session.lost', { sessionId, runtimeId: session.runtimeId });
-  const job = session.running;
-  if (job !== null && !isFinal(job.state) && job.execution === null) {
-    settle(core, job, 'discarded', { result: null, error: brokerError('executor_lost') });
-  }
 }

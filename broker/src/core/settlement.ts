@@ -6,7 +6,7 @@ import { BROKER_FAILURES, type BrokerFailure } from '@reelhost/protocol';
 import { type Core, log, push, recordJob, recordSession, reply } from './core.js';
 import { isFinal, type Job, type JobError, moveJob, type RawJson, TAY_ERROR_CODE } from './job.js';
 import { isLarge, jobText, settledFields } from './job-view.js';
-import type { Execution } from './peer.js';
+import { type Execution, pinKey } from './peer.js';
 import { continueClosing } from './session-closing.js';
 import { park, unpark } from './waiting.js';
 
@@ -78,9 +78,10 @@ export function retryDelay(core: Core, attempt: number): number {
   return delay + core.entropy.upTo(Math.min(Math.floor(delay / 4), 60_000 - delay));
 }
 
-/** The runtime a job must run on, or null. */
+/** The runtime a job must run on, as {@link pinKey}, or null. */
 export function pinOf(core: Core, job: Job): string | null {
-  return job.sessionId === null ? null : (core.sessions.get(job.sessionId)?.runtimeId ?? null);
+  const session = job.sessionId === null ? undefined : core.sessions.get(job.sessionId);
+  return session === undefined || session.runtimeId === null ? null : pinKey(session.runtimeId, session.runtimePid);
 }
 
 /** Takes a job out of what it was in: the executing count, and the hands of its execution. */

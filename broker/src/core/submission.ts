@@ -5,7 +5,7 @@
  * answered with `conflict: true` (a repeated remote operation must get the first one's answer). An id of which only the tombstone is left never runs again.
  */
 import type { Enqueue, EnqueueOptions } from '@reelhost/protocol';
-import { type Core, log, push, recordJob, recordSession, refuse, reply } from './core.js';
+import { type Core, log, push, recordJob, recordSession, refuse, refuseDegraded, reply } from './core.js';
 import { isFinal, type Job, type JobDefinition, type RawJson, sameDefinition } from './job.js';
 import { isLarge, jobText, settledFields } from './job-view.js';
 import { findJob } from './lookup.js';
@@ -114,7 +114,8 @@ function tooLarge(core: Core, peer: Peer, request: Enqueue, what: string, limit:
 
 function sameArgs(core: Core, job: Job, args: RawJson): boolean {
   const stored = job.args ?? core.archive.readArgs(job);
-  return stored === args || core.archive.sameJson(stored, args);
+  // Of a finished job whose arguments are no longer kept only the rest can be compared.
+  return stored === args || stored === 'null' || core.archive.sameJson(stored, args);
 }
 
 /** The raw result of a completed job, from wherever it is. */
@@ -144,7 +145,7 @@ function mayEnqueue(
 
 function capacityLeft(core: Core, peer: Peer, request: Enqueue): boolean {
   if (core.draining) refuse(core, peer, request, 'unavailable', 'the broker is stopping');
-  else if (core.degraded !== null) refuse(core, peer, request, 'disk_full', core.degraded.message);
+  else if (core.degraded !== null) refuseDegraded(core, peer, request, core.degraded);
   else if (core.jobs.size >= core.settings.maxLiveJobs) {
     refuse(
       core,

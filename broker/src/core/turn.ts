@@ -26,6 +26,8 @@ export type Effect =
     }
   | { readonly kind: 'setMaxFrame'; readonly to: ConnectionId; readonly bytes: number }
   | { readonly kind: 'closeConnection'; readonly to: ConnectionId }
+  /** Ends a connection that left a frame unfinished for too long, unless it is the driver that does not read from it. */
+  | { readonly kind: 'frameOverdue'; readonly to: ConnectionId }
   /** Makes the directory; `failed` is sent instead of `done` when that cannot be done. */
   | {
       readonly kind: 'makeSessionDirectory';
@@ -131,6 +133,7 @@ export type DueItem =
   | { readonly kind: 'executionTimeout'; readonly executionId: string }
   | { readonly kind: 'executorAway'; readonly executionId: string }
   | { readonly kind: 'helloTimeout'; readonly connection: ConnectionId }
+  | { readonly kind: 'frame'; readonly connection: ConnectionId }
   | {
       readonly kind: 'cancelWait';
       readonly executionId: string;

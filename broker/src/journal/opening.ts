@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import SQLite from 'better-sqlite3';
 import type { StoredState } from '../core/index.js';
 import { type Durability, Journal } from './journal.js';
+import { DamagedJournalError } from './schema.js';
 
 export interface OpenedJournal {
   readonly journal: Journal;
@@ -33,7 +34,7 @@ const DAMAGED = new Set([
 
 /** Whether an error means that the file is no journal any more. */
 export function isDamage(error: unknown): boolean {
-  if (error instanceof SyntaxError || error instanceof TypeError) return true;
+  if (error instanceof DamagedJournalError || error instanceof SyntaxError || error instanceof TypeError) return true;
   return (
     error instanceof SQLite.SqliteError &&
     [...DAMAGED].some((code) => error.code === code || error.code.startsWith(`${code}_`))
@@ -44,7 +45,7 @@ export function isDamage(error: unknown): boolean {
 export function openJournal(stateDirectory: string, durability: Durability, stamp: string): OpenedJournal {
   const path = join(stateDirectory, 'broker.sqlite');
   try {
-    if (isMarkedDamaged(path)) throw new SyntaxError('the last run found the journal damaged');
+    if (isMarkedDamaged(path)) throw new DamagedJournalError('the last run found the journal damaged');
     return { ...open(path, durability), setAside: null };
   } catch (error) {
     if (!isDamage(error)) throw error;
@@ -70,11 +71,24 @@ function unmarkDamaged(path: string): void {
   rmSync(`${path}.damaged`, { force: true });
 }
 
+/** A job without its arguments would run with others than it was given: then the journal is not to be believed. Looks at unfinished jobs only. */
+function refuseMissingArgs(journal: Journal): void {
+  const missing = journal.database
+    .prepare(
+      `SELECT id FROM jobs WHERE completed_at IS NULL AND args IS NULL
+       AND NOT EXISTS (SELECT 1 FROM payloads WHERE key = jobs.seq * 2) LIMIT 1`,
+    )
+    .pluck()
+    .get() as string | undefined;
+  if (missing !== undefined) throw new DamagedJournalError(`the arguments of job ${missing} are missing`);
+}
+
 function open(path: string, durability: Durability): Omit<OpenedJournal, 'setAside'> {
   closeSync(openSync(path, 'a', 0o600));
   const journal = new Journal(path, durability);
   try {
     journal.checkSize(path);
+    refuseMissingArgs(journal);
     const state = journal.load();
     const instance = journal.meta('instance', () => randomBytes(6).toString('hex'));
     const generation = Number(journal.meta('generation', () => '0')) + 1;

@@ -97,6 +97,8 @@ export interface SessionRow {
   readonly labels: string;
   readonly state: string;
   readonly runtime_id: string | null;
+  readonly runtime_pid: number | null;
+  readonly lost_at: number | null;
   readonly opened_at: number;
   readonly closed_at: number | null;
   readonly stopped: number;
@@ -106,6 +108,8 @@ export function sessionOf(row: SessionRow): Session {
   const session = newSession(row.id, row.task, row.labels, row.opened_at);
   session.state = row.state as SessionState;
   session.runtimeId = row.runtime_id;
+  session.runtimePid = row.runtime_pid;
+  session.lostAt = row.lost_at;
   session.closedAt = row.closed_at;
   session.stopped = row.stopped === 1;
   session.stored = true;

@@ -25,6 +25,8 @@ const MIGRATIONS: readonly string[] = [
    CREATE INDEX sessions_by_end ON sessions (closed_at);
    CREATE TABLE schedules (
      id TEXT PRIMARY KEY, definition TEXT NOT NULL, next_at INTEGER, last_at INTEGER, cancelled_at INTEGER, last_job_id TEXT) WITHOUT ROWID;`,
+  `ALTER TABLE sessions ADD COLUMN runtime_pid INTEGER;
+   ALTER TABLE sessions ADD COLUMN lost_at INTEGER;`,
 ];
 
 /** Texts up to this many UTF-16 units stand in the row itself. */
@@ -48,6 +50,11 @@ export function migrate(database: Database): void {
       database.pragma(`user_version = ${MIGRATIONS.length}`);
     })
     .immediate();
+}
+
+/** A journal that says of itself what cannot be: something in it is missing. */
+export class DamagedJournalError extends Error {
+  override readonly name = 'DamagedJournalError';
 }
 
 /** A journal that only a newer release can read. It is left untouched. */
