@@ -6,13 +6,12 @@ import {
   type Envelope,
   EXTENSION,
   encode,
-  MAX_OUTSTANDING_REQUESTS,
   type MessageFields,
   type Push,
   readPush,
   readWireError,
 } from '@reelhost/protocol';
-import { type RequestEffect, RequestTable } from './core/request-table.js';
+import { type RequestEffect, type RequestKind, RequestTable } from './core/request-table.js';
 import { Deferred } from './deferred.js';
 import { BrokerError, PASSING_REFUSALS } from './errors.js';
 import { type ConnectionTerms, IDLE_TERMS, readHelloOk } from './hello-reply.js';
@@ -37,11 +36,17 @@ export interface ConnectionOwner {
 }
 
 /** How a request is to be treated. */
-export interface RequestManner {
-  /** Saying it twice has the same effect as saying it once. */
-  readonly repeatable: boolean;
+export interface RequestManner extends RequestKind {
   /** How much longer than usual the reply may take, in milliseconds. */
   readonly extraMs?: number | undefined;
+}
+
+/** A request that has no reply yet. Its time runs while it waits for the broker or for a connection, not while it waits for other requests. */
+interface Waiting {
+  readonly reply: Deferred<Envelope>;
+  readonly limitMs: number;
+  readonly late: () => void;
+  timer: NodeJS.Timeout | undefined;
 }
 
 /** A client's connection. */
@@ -52,7 +57,7 @@ export class ClientConnection implements LinkOwner {
   readonly #owner: ConnectionOwner;
   readonly #link: Link;
   readonly #requests = new RequestTable();
-  readonly #waiting = new Map<string, { readonly reply: Deferred<Envelope>; readonly timer: NodeJS.Timeout }>();
+  readonly #waiting = new Map<string, Waiting>();
   readonly #first = new Deferred<void>();
   #helloId = '';
   #lastRequest = 0;
@@ -94,9 +99,10 @@ export class ClientConnection implements LinkOwner {
     const limitMs = this.#options.requestTimeoutMs + (manner.extraMs ?? 0);
     const late = (): void =>
       this.#fail(id, new BrokerError('request_timeout', `no reply to ${type} within ${limitMs} ms`));
-    // A limit beyond what a timer can count means no limit.
-    this.#waiting.set(id, { reply, timer: setTimeout(late, Math.min(limitMs, 2 ** 31 - 1)) });
-    this.#perform(this.#requests.add(id, encode(type, id, fields), manner.repeatable));
+    const waiting: Waiting = { reply, limitMs, late, timer: undefined };
+    this.#waiting.set(id, waiting);
+    startTimer(waiting);
+    this.#perform(this.#requests.add(id, encode(type, id, fields), manner));
     return reply.promise;
   }
 
@@ -127,7 +133,10 @@ export class ClientConnection implements LinkOwner {
   }
 
   up(): void {
-    const window = this.terms.extension ? Number.POSITIVE_INFINITY : MAX_OUTSTANDING_REQUESTS;
+    const { extension, maxOutstandingRequests: most } = this.terms;
+    // A broker of the extension answers everything at once but what is patient; one place is left for all else.
+    const window =
+      extension && most > 1 ? { all: Number.POSITIVE_INFINITY, patient: most - 1 } : { all: most, patient: most };
     this.#perform(this.#requests.linkUp(window));
     this.#owner.connected();
     this.#first.resolve();
@@ -137,6 +146,7 @@ export class ClientConnection implements LinkOwner {
     this.#lastFailure = reason;
     this.#owner.disconnected(reason);
     this.#perform(this.#requests.linkDown());
+    for (const waiting of this.#waiting.values()) if (waiting.timer === undefined) startTimer(waiting);
   }
 
   end(reason: unknown): void {
@@ -202,9 +212,18 @@ export class ClientConnection implements LinkOwner {
   #perform(effects: readonly RequestEffect[]): void {
     for (const effect of effects) {
       switch (effect.type) {
-        case 'send':
+        case 'send': {
           this.#link.send(effect.text);
+          const waiting = this.#waiting.get(effect.requestId);
+          if (waiting !== undefined && waiting.timer === undefined) startTimer(waiting);
           break;
+        }
+        case 'hold': {
+          const waiting = this.#waiting.get(effect.requestId);
+          clearTimeout(waiting?.timer);
+          if (waiting !== undefined) waiting.timer = undefined;
+          break;
+        }
         case 'unknownOutcome':
           this.#fail(
             effect.requestId,
@@ -219,6 +238,11 @@ export class ClientConnection implements LinkOwner {
     this.#lastRequest += 1;
     return `c${this.#lastRequest}`;
   }
+}
+
+function startTimer(waiting: Waiting): void {
+  // A limit beyond what a timer can count means no limit.
+  waiting.timer = setTimeout(waiting.late, Math.min(waiting.limitMs, 2 ** 31 - 1));
 }
 
 function refusal(envelope: Envelope): BrokerError {

@@ -153,7 +153,7 @@ export class BrokerClient implements ConnectionOwner {
   /** Cancels a job; with `waitMs` the reply waits for the executor to end it. @throws BrokerError `cancel_rejected` … */
   async cancel(jobId: string, options: { readonly waitMs?: number | undefined } = {}): Promise<CancelReply> {
     const { waitMs } = options;
-    const manner = { repeatable: true, extraMs: waitMs };
+    const manner = { repeatable: true, extraMs: waitMs, patient: (waitMs ?? 0) > 0 };
     const reply = await this.#connection.request('cancel', { job_id: jobId, wait_ms: waitMs }, manner);
     const stopped = reply.value('stopped');
     return { job: readJob(reply), stopped: typeof stopped === 'boolean' ? stopped : undefined };
@@ -172,7 +172,10 @@ export class BrokerClient implements ConnectionOwner {
   ): Promise<{ readonly session: SessionInfo; readonly stopped: boolean }> {
     const { graceMs } = options;
     const fields = { session_id: sessionId, grace_ms: graceMs };
-    const reply = await this.#extended('close_session', fields, graceMs ?? DEFAULT_CLOSE_GRACE_MS);
+    const reply = await this.#extended('close_session', fields, {
+      patient: true,
+      extraMs: graceMs ?? DEFAULT_CLOSE_GRACE_MS,
+    });
     return { session: readSession(reply), stopped: reply.value('stopped') === true };
   }
 
@@ -249,10 +252,10 @@ export class BrokerClient implements ConnectionOwner {
   async #extended(
     type: string,
     fields: Parameters<ClientConnection['request']>[1],
-    extraMs?: number,
+    manner: { readonly patient?: boolean; readonly extraMs?: number } = {},
   ): Promise<Envelope> {
     this.#connection.requireExtension(type);
-    return this.#connection.request(type, fields, { repeatable: true, extraMs });
+    return this.#connection.request(type, fields, { repeatable: true, ...manner });
   }
 
   #handle(watched: WatchedJob, job: JobInfo | undefined, conflict: boolean): JobHandle {

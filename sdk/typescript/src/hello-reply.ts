@@ -6,7 +6,9 @@ import {
   type JsonValue,
   MAX_ERROR_BYTES,
   MAX_FRAME_BYTES,
+  MAX_OUTSTANDING_REQUESTS,
   MAX_RESULT_BYTES,
+  MAX_TASKS_PER_MESSAGE,
 } from '@reelhost/protocol';
 
 /** The terms of one connection. */
@@ -22,6 +24,10 @@ export interface ConnectionTerms {
   readonly maxFrameBytes: number;
   readonly maxResultBytes: number;
   readonly maxErrorBytes: number;
+  /** Requests that may wait for their reply. */
+  readonly maxOutstandingRequests: number;
+  /** Task keys in one message. */
+  readonly maxTasksPerMessage: number;
   /** The executions the broker still wants; undefined without the extension. */
   readonly wanted: ReadonlySet<string> | undefined;
 }
@@ -53,6 +59,8 @@ export function readHelloOk(envelope: Envelope): ConnectionTerms {
     maxFrameBytes: positive(limits['max_frame_bytes'], MAX_FRAME_BYTES),
     maxResultBytes: positive(limits['max_result_bytes'], MAX_RESULT_BYTES),
     maxErrorBytes: positive(limits['max_error_bytes'], MAX_ERROR_BYTES),
+    maxOutstandingRequests: positive(limits['max_outstanding_requests'], MAX_OUTSTANDING_REQUESTS),
+    maxTasksPerMessage: positive(limits['max_tasks_per_message'], MAX_TASKS_PER_MESSAGE),
     wanted: extension ? new Set(wanted) : undefined,
   };
 }
@@ -66,5 +74,7 @@ export const IDLE_TERMS: ConnectionTerms = {
   maxFrameBytes: MAX_FRAME_BYTES,
   maxResultBytes: MAX_RESULT_BYTES,
   maxErrorBytes: MAX_ERROR_BYTES,
+  maxOutstandingRequests: MAX_OUTSTANDING_REQUESTS,
+  maxTasksPerMessage: MAX_TASKS_PER_MESSAGE,
   wanted: new Set(),
 };

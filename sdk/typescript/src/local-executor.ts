@@ -11,7 +11,6 @@ import {
   encode,
   type JsonObject,
   MAX_RESUME_ENTRIES,
-  MAX_TASKS_PER_MESSAGE,
   readPush,
   readWireError,
   VALUE_LIMITS,
@@ -21,7 +20,7 @@ import { Deferred } from './deferred.js';
 import { BrokerError, PASSING_REFUSALS } from './errors.js';
 import type { EventListener, Executor, ExecutorOptions, ExecutorState } from './executor.js';
 import { ExecutorRuns } from './executor-runs.js';
-import { readHelloOk } from './hello-reply.js';
+import { IDLE_TERMS, readHelloOk } from './hello-reply.js';
 import { Link, type LinkOwner } from './link.js';
 import { resolveSocketPath } from './socket-path.js';
 import { type TaskDefinition, type TaskHandler, taskDeclaration, taskDefinition } from './task-definition.js';
@@ -49,6 +48,7 @@ export class LocalExecutor implements Executor, LinkOwner {
   readonly #started = new Deferred<void>();
   readonly #finished = new Deferred<void>();
   #wanted: ReadonlySet<string> | undefined;
+  #tasksPerMessage = IDLE_TERMS.maxTasksPerMessage;
   #helloId = '';
   #lastRequest = 0;
 
@@ -199,6 +199,7 @@ export class LocalExecutor implements Executor, LinkOwner {
     const terms = readHelloOk(envelope);
     this.#runs.limits = { ...terms, json: terms.extension ? VALUE_LIMITS_EXTENSION : VALUE_LIMITS };
     this.#wanted = terms.wanted;
+    this.#tasksPerMessage = terms.maxTasksPerMessage;
     if (terms.extension) this.#link.allowLargeFrames(terms.maxFrameBytes);
     this.#link.input({ type: 'greeted' });
   }
@@ -217,8 +218,9 @@ export class LocalExecutor implements Executor, LinkOwner {
   #sendTaskKeys(type: 'register_tasks' | 'unregister_tasks', keys: readonly string[]): string[] {
     const sent: string[] = [];
     const declare = type === 'register_tasks' && this.#runs.limits.extension;
-    for (let at = 0; at < keys.length; at += MAX_TASKS_PER_MESSAGE) {
-      const tasks = keys.slice(at, at + MAX_TASKS_PER_MESSAGE).sort();
+    const most = this.#tasksPerMessage;
+    for (let at = 0; at < keys.length; at += most) {
+      const tasks = keys.slice(at, at + most).sort();
       const declarations: JsonObject = {};
       for (const key of tasks) {
         const task = this.#runs.tasks.get(key);
