@@ -11,6 +11,7 @@ import {
   directoryFailed,
   directoryRemoved,
   endTurn,
+  framesTaken,
   type Job,
   newCore,
   nextWakeMs,
@@ -40,6 +41,8 @@ export class CoreBench {
   noDirectories = false;
   /** What each connection was sent, in order. */
   readonly sent = new Map<number, Sent[]>();
+  /** Connections whose unfinished frame took too long. */
+  readonly overdue: number[] = [];
   readonly events: { readonly event: string; readonly [field: string]: unknown }[] = [];
   readonly #jobs = new Map<string, JobRow>();
   readonly #sessions = new Map<string, Session>();
@@ -157,6 +160,23 @@ export class CoreBench {
     this.turn();
   }
 
+  /** Bytes of an unfinished frame came; `begun`: it is the first of them, or a whole frame came before it. */
+  partial(connection: number, begun: boolean): void {
+    this.#progress(connection, true, begun);
+  }
+
+  /** Everything that came was taken. */
+  whole(connection: number): void {
+    this.#progress(connection, false, true);
+  }
+
+  #progress(connection: number, unfinished: boolean, begun: boolean): void {
+    const peer = this.core.peers.get(connection);
+    if (peer === undefined) throw new Error(`connection ${connection} is closed`);
+    this.#tick();
+    framesTaken(this.core, peer, unfinished, begun);
+  }
+
   /** Lets time pass, waking the core whenever it wants to be woken. `wallMs` moves the wall clock by another amount. */
   pass(ms: number, wallMs = ms): void {
     const end = this.#mono + ms;
@@ -209,6 +229,7 @@ export class CoreBench {
         this.#deliver(effect.to, effect.head + (effect.job.args ?? '{}') + effect.tail);
       else if (effect.kind === 'makeSessionDirectory') this.#makeDirectory(effect.sessionId, effect.to, effect.done);
       else if (effect.kind === 'removeSessionDirectory') removed.push(effect.sessionId);
+      else if (effect.kind === 'frameOverdue') this.overdue.push(effect.to);
       else if (effect.kind === 'log') this.events.push({ event: effect.event, ...effect.fields });
     }
     for (const id of removed) directoryRemoved(this.core, id);
