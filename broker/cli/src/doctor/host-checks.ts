@@ -85,26 +85,22 @@ export async function checkFfmpeg(env: NodeJS.ProcessEnv): Promise<CheckResult> 
   return pass('ffmpeg', `ffmpeg ${ffmpeg}`);
 }
 
-/** Whether something can confine ffmpeg. */
+/** What will confine ffmpeg: the executor's own choice, made by its self-test with the ffmpeg that will run. */
 export async function checkSandbox(env: NodeJS.ProcessEnv): Promise<CheckResult> {
-  if (process.platform === 'darwin') return pass('sandbox', 'sandbox-exec');
-  const bwrap = await onPath('bwrap', env);
-  if (bwrap === undefined) {
-    return warn(
-      'sandbox',
-      'bubblewrap is not installed; the executor may find Landlock, else runs ffmpeg unconfined',
-      'apt install bubblewrap',
-    );
-  }
+  const install =
+    process.platform === 'linux'
+      ? 'apt install bubblewrap, and allow unprivileged user namespaces; or util-linux 2.41 or newer for Landlock'
+      : 'there is none for this system; the argv validator alone protects it';
   try {
-    await run(bwrap, ['--ro-bind', '/', '/', '--unshare-all', 'true'], { timeout: PROBE_WITHIN_MS });
-    return pass('sandbox', `bubblewrap (${bwrap})`);
+    const { reportSandbox } = await import('@reelhost/executor-ffmpeg/sandbox-report');
+    const { name, network, notTaken } = await reportSandbox(env);
+    const why = notTaken.length === 0 ? '' : ` (${notTaken.join('; ')})`;
+    if (name === 'none') return warn('sandbox', `none: ffmpeg would run unconfined${why}`, install);
+    if (network === 'open') return warn('sandbox', `${name}, which leaves the network open${why}`, install);
+    return pass('sandbox', `${name}, network closed${why}`);
   } catch {
-    return warn(
-      'sandbox',
-      'bubblewrap is installed but may not be used here (no user namespaces)',
-      'allow unprivileged user namespaces, or accept Landlock',
-    );
+    // What is wrong with ffmpeg says the check of that name.
+    return skip('sandbox', 'cannot be tried without a usable ffmpeg');
   }
 }
 

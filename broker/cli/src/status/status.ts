@@ -4,6 +4,7 @@ import { formatDuration } from '../duration.js';
 import { ExitCode } from '../exit-codes.js';
 import type { PathOptions } from '../paths.js';
 import { type Colors, canRedraw, colorsFor, print, printJson } from '../terminal.js';
+import type { ExecutorStatus } from './broker-status.js';
 import { type HostStatus, readHostStatus } from './host-status.js';
 
 const WATCH_EVERY_MS = 1_000;
@@ -93,6 +94,7 @@ function describe(found: HostStatus, colors: Colors): string {
       `${colors.bold('executor')}  ${executor.software ?? executor.runtimeId}, ${executor.inFlight} of ${executor.maxConcurrency} busy`,
     );
     lines.push(`          ${colors.dim(tasks)}`);
+    for (const sandbox of sandboxesOf(executor)) lines.push(`          sandbox: ${sandbox}`);
   }
   if (up?.alive === true) {
     const restarts = up.parts.filter((part) => part.restarts > 0).map((part) => `${part.name} ${part.restarts}×`);
@@ -103,4 +105,21 @@ function describe(found: HostStatus, colors: Colors): string {
   }
   lines.push('', colors.dim(`state ${found.stateDir}, socket ${found.socket}`));
   return lines.join('\n');
+}
+
+/** What confines the work of an executor, in its own words; nothing for one that does not say. */
+function sandboxesOf({ tasks }: ExecutorStatus): string[] {
+  const said = Object.values(tasks).flatMap((task) => {
+    const attributes = fields(fields(task)['attributes']);
+    const sandbox = attributes['sandbox'];
+    if (typeof sandbox !== 'string') return [];
+    const network = attributes['sandboxNetwork'];
+    if (sandbox === 'none') return ['none, ffmpeg runs unconfined'];
+    return [typeof network === 'string' ? `${sandbox}, network ${network}` : sandbox];
+  });
+  return [...new Set(said)];
+}
+
+function fields(value: unknown): Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null ? (value as Readonly<Record<string, unknown>>) : {};
 }

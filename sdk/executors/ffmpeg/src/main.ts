@@ -126,6 +126,8 @@ async function serve(options: ExecutorOptions, log: Log, scratch: string): Promi
     });
     if (sandbox.name === 'none')
       log.warn({ event: 'sandbox.none' }, 'no sandbox: only the argv validator protects this computer');
+    else if (sandbox.network === 'open')
+      log.warn({ event: 'sandbox.network_open' }, `${sandbox.name} closes the files, but not the network`);
     const capabilities = await probeCapabilities({
       ffmpeg: programs.ffmpeg,
       sandbox,
@@ -179,6 +181,7 @@ async function serve(options: ExecutorOptions, log: Log, scratch: string): Promi
           event: 'executor.ready',
           ffmpegVersion: programs.version,
           sandbox: sandbox.name,
+          sandboxNetwork: sandbox.network,
           fontsetVersion: fonts.version,
           concurrency: options.concurrency,
         });
@@ -205,6 +208,7 @@ function attributes(
     maxOutputBytes: options.maxOutputBytes,
     container: 'none',
     sandbox: sandbox.name,
+    sandboxNetwork: sandbox.network,
     encoders: capabilities.encoders,
     filters: capabilities.filters,
     hardwareEncoders: capabilities.hardwareEncoders,

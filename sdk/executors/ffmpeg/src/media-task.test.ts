@@ -179,7 +179,10 @@ describe('a media session', () => {
     expect(
       await code(
         ffmpeg('-f lavfi -i color=size=64x64:duration=1 a.mp4', {
-          services: { programs, sandbox: { name: 'none', wrap: (command: never) => command, roots: () => [] } },
+          services: {
+            programs,
+            sandbox: { name: 'none', network: 'open', wrap: (command: never) => command, roots: () => [] },
+          },
         }),
       ),
     ).toBe('ffmpeg_unavailable');

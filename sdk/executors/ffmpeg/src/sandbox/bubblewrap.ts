@@ -49,6 +49,7 @@ export function bubblewrap(bwrap: string, readable: ReadableParts, options: { di
   ];
   return {
     name: 'bubblewrap',
+    network: 'closed',
     wrap(command: SandboxCommand): WrappedCommand {
       const { program, argv, sessionDir } = command;
       return {

@@ -14,6 +14,7 @@ export const SANDBOX_EXEC = '/usr/bin/sandbox-exec';
 export function sandboxExec(readable: ReadableParts): Sandbox {
   return {
     name: 'sandbox-exec',
+    network: 'closed',
     wrap({ program, argv, sessionDir, environment }: SandboxCommand): WrappedCommand {
       const profile = seatbeltProfile(resolved(program), resolved(sessionDir), readable.paths.map(resolved));
       return { program: SANDBOX_EXEC, argv: ['-p', profile, program, ...argv], environment };

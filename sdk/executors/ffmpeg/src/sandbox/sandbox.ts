@@ -1,7 +1,8 @@
 /**
  * The layer behind the validator: what a child may see of the host at all.
  *
- * A sandbox is chosen once, at start, by a self-test that must fail to read a canary outside the session (select.ts). `none` runs the program directly.
+ * A sandbox is chosen once, at start, by a self-test that must fail to read a canary outside the session and to reach a listener of this computer
+ * (select.ts). `none` runs the program directly.
  */
 
 /** Which mechanism is in force; reported to operators and to the gateway as it is. */
@@ -26,6 +27,8 @@ export interface WrappedCommand {
 /** One mechanism, ready to use. */
 export interface Sandbox {
   readonly name: SandboxName;
+  /** Whether a child is kept from every network, this computer's own included; reported as it is, and proven by the self-test. */
+  readonly network: 'closed' | 'open';
   wrap(command: SandboxCommand): WrappedCommand;
   /** How the session directory may be called in the child's output: all of these become relative paths. */
   roots(sessionDir: string): string[];
@@ -40,6 +43,7 @@ export interface ReadableParts {
 /** No sandbox: only the validator, the rebuilt argv and the built environment protect the host. */
 export const noSandbox: Sandbox = {
   name: 'none',
+  network: 'open',
   wrap: ({ program, argv, environment }) => ({ program, argv, environment }),
   roots: (sessionDir) => [sessionDir],
 };

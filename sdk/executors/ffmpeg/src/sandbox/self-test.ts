@@ -1,14 +1,17 @@
 /**
  * Proves that a sandbox holds before it is trusted: the same program that will run the ops must read a file of a session and write one there, and must fail to
- * read a canary beside the session and to write there. A control without any sandbox shows that the canary is readable at all.
+ * read a canary beside the session, to write there, and, where the mechanism says that it closes the network, to reach a listener of this computer by TCP and
+ * by UDP. Controls without any sandbox show that the canary is readable and the listener reachable at all.
  */
 import { copyFile, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { TailBuffer } from '../core/output-tail.js';
 import { runChild } from '../process/child.js';
+import { type LoopbackTrap, openLoopbackTrap } from './loopback-trap.js';
 import { noSandbox, type Sandbox } from './sandbox.js';
 
 const TIMEOUT_MS = 10_000;
+const QUIETLY = ['-nostdin', '-v', 'error', '-y'];
 
 /** What the test works with. `scratch` is a private folder of this process. */
 export interface SelfTestParts {
@@ -18,28 +21,23 @@ export interface SelfTestParts {
   nextMarker(): string;
 }
 
-/** @returns undefined when the sandbox holds, else why not. Never rejects. */
-export async function selfTest(sandbox: Sandbox, parts: SelfTestParts): Promise<string | undefined> {
+/** `holds: false` is no sandbox at all. `network` is what was shown, never more than the mechanism itself says: a network not proven closed counts as open. */
+export type SelfTestResult = { holds: true; network: Sandbox['network'] } | { holds: false; reason: string };
+
+/** Tries the sandbox. Never rejects. */
+export async function selfTest(sandbox: Sandbox, parts: SelfTestParts): Promise<SelfTestResult> {
+  const fails = (reason: string): SelfTestResult => ({ holds: false, reason });
   const folder = join(parts.scratch, `self-test-${sandbox.name}`);
   const sessionDir = join(folder, 'session');
   const outside = join(folder, 'outside');
+  let trap: LoopbackTrap | undefined;
   try {
     await mkdir(sessionDir, { recursive: true, mode: 0o700 });
     await mkdir(outside, { recursive: true, mode: 0o700 });
     const canary = join(outside, 'canary.wav');
     await writeFile(canary, silentWav());
     await copyFile(canary, join(sessionDir, 'in.wav'));
-    const encode = (from: string, to: string): string[] => [
-      '-nostdin',
-      '-v',
-      'error',
-      '-y',
-      '-i',
-      from,
-      '-c',
-      'copy',
-      to,
-    ];
+    const encode = (from: string, ...to: string[]): string[] => [...QUIETLY, '-i', from, '-c', 'copy', ...to];
 
     const [control, inside, stolen] = await Promise.all([
       attempt(noSandbox, encode(canary, 'control.wav')),
@@ -47,16 +45,30 @@ export async function selfTest(sandbox: Sandbox, parts: SelfTestParts): Promise<
       attempt(sandbox, encode(canary, 'stolen.wav')),
       attempt(sandbox, encode('in.wav', join(outside, 'escaped.wav'))),
     ]);
-    if (control !== undefined) return `the control without a sandbox failed: ${control}`;
-    if (inside !== undefined) return `work inside a session failed: ${inside}`;
-    if (!(await exists(join(sessionDir, 'out.wav')))) return 'what was written inside a session did not arrive';
+    if (control !== undefined) return fails(`the control without a sandbox failed: ${control}`);
+    if (inside !== undefined) return fails(`work inside a session failed: ${inside}`);
+    if (!(await exists(join(sessionDir, 'out.wav')))) return fails('what was written inside a session did not arrive');
     if (stolen === undefined || (await exists(join(sessionDir, 'stolen.wav'))))
-      return 'a file outside the session could be read';
-    if (await exists(join(outside, 'escaped.wav'))) return 'a file outside the session could be written';
-    return undefined;
+      return fails('a file outside the session could be read');
+    if (await exists(join(outside, 'escaped.wav'))) return fails('a file outside the session could be written');
+    if (sandbox.network === 'open') return { holds: true, network: 'open' };
+
+    trap = await openLoopbackTrap();
+    const send = (by: Sandbox, { tcp, udp }: LoopbackTrap): Promise<unknown> =>
+      Promise.all([
+        attempt(by, encode('in.wav', '-f', 'wav', `tcp://127.0.0.1:${tcp}?timeout=2000000`)),
+        attempt(by, encode('in.wav', '-f', 'wav', `udp://127.0.0.1:${udp}`)),
+      ]);
+    await send(sandbox, trap);
+    const reached = await trap.reached();
+    if (reached.length > 0) return fails(`the network could be reached by ${reached.join(' and ')}`);
+    await send(noSandbox, trap);
+    // An ffmpeg built without network protocols reaches nothing in the control either, and so shows nothing.
+    return { holds: true, network: (await trap.reached()).length > 0 ? 'closed' : 'open' };
   } catch (error) {
-    return (error as Error).message;
+    return fails((error as Error).message);
   } finally {
+    await trap?.close();
     await rm(folder, { recursive: true, force: true });
   }
 
