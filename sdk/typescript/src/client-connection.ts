@@ -106,6 +106,11 @@ export class ClientConnection implements LinkOwner {
     return reply.promise;
   }
 
+  /** Whether a request whose reply is held back could be sent at once; else it waits until another one is answered. */
+  get hasPatientPlace(): boolean {
+    return this.#requests.hasPatientPlace;
+  }
+
   /** @throws BrokerError `not_supported` when the present broker does not speak the extension */
   requireExtension(what: string): void {
     if (!this.isUp || this.terms.extension) return;

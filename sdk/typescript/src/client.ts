@@ -153,10 +153,14 @@ export class BrokerClient implements ConnectionOwner {
   /** Cancels a job; with `waitMs` the reply waits for the executor to end it. @throws BrokerError `cancel_rejected` … */
   async cancel(jobId: string, options: { readonly waitMs?: number | undefined } = {}): Promise<CancelReply> {
     const { waitMs } = options;
-    const manner = { repeatable: true, extraMs: waitMs, patient: (waitMs ?? 0) > 0 };
-    const reply = await this.#connection.request('cancel', { job_id: jobId, wait_ms: waitMs }, manner);
-    const stopped = reply.value('stopped');
-    return { job: readJob(reply), stopped: typeof stopped === 'boolean' ? stopped : undefined };
+    const patient = (waitMs ?? 0) > 0;
+    if (patient && !this.#connection.hasPatientPlace) {
+      // The wait has to wait, the cancel must not.
+      const now = readCancel(await this.#connection.request('cancel', { job_id: jobId }, REPEATABLE));
+      if (now.stopped !== false) return now;
+    }
+    const manner = { repeatable: true, extraMs: waitMs, patient };
+    return readCancel(await this.#connection.request('cancel', { job_id: jobId, wait_ms: waitMs }, manner));
   }
 
   /** Opens a session, or finds the open one that has this id. @throws BrokerError */
@@ -268,4 +272,9 @@ export class BrokerClient implements ConnectionOwner {
       cancel: (options) => this.cancel(watched.jobId, options),
     };
   }
+}
+
+function readCancel(reply: Envelope): CancelReply {
+  const stopped = reply.value('stopped');
+  return { job: readJob(reply), stopped: typeof stopped === 'boolean' ? stopped : undefined };
 }

@@ -53,6 +53,11 @@ export class RequestTable {
     return this.#fill();
   }
 
+  /** Whether a patient request made now would not have to wait for others of this client. */
+  get hasPatientPlace(): boolean {
+    return this.#window === SHUT || (this.#sent < this.#window.all && this.#sentPatient < this.#window.patient);
+  }
+
   /** A reply came, or nobody waits any more. */
   close(requestId: string): RequestEffect[] {
     const entry = this.#entries.get(requestId);
