@@ -15,8 +15,8 @@ const INTERVAL_MS = 5000;
 const FIRST_ROUND_MS = 200;
 /** Between two slices of journal maintenance when there is more to do. */
 const SLICE_PAUSE_MS = 40;
-/** A WAL that cannot shrink (another process reads an old state) stops new work above this. */
-const MAX_WAL_BYTES = 268_435_456;
+/** How often the size of the WAL is looked at: it can grow by some MiB in this time. */
+const WAL_INTERVAL_MS = 250;
 
 export interface HousekeepingParts {
   readonly core: Core;
@@ -36,6 +36,9 @@ export class Housekeeping {
   readonly #parts: HousekeepingParts;
   #timer: NodeJS.Timeout | null = null;
   #first: NodeJS.Timeout | null = null;
+  #walTimer: NodeJS.Timeout | null = null;
+  /** New work is refused because the WAL is too large, and for no other reason. */
+  #walTooLarge = false;
   #slices: NodeJS.Timeout | null = null;
   #socketLost = false;
   readonly #locksLost = new Set<string>();
@@ -49,11 +52,13 @@ export class Housekeeping {
   start(): void {
     this.#timer = setInterval(() => void this.#round(), INTERVAL_MS);
     this.#first = setTimeout(() => void this.#round(), FIRST_ROUND_MS);
+    this.#walTimer = setInterval(() => this.#watchWal(), WAL_INTERVAL_MS);
   }
 
   stop(): void {
     if (this.#timer !== null) clearInterval(this.#timer);
     if (this.#first !== null) clearTimeout(this.#first);
+    if (this.#walTimer !== null) clearInterval(this.#walTimer);
     if (this.#slices !== null) clearTimeout(this.#slices);
   }
 
@@ -72,13 +77,14 @@ export class Housekeeping {
       // E.g. the whole state directory is gone.
       this.degrade('journal_error', (error as Error).message);
     }
-    this.#slice();
+    // Forgetting writes as well: not while the WAL must not grow.
+    if (!this.#walTooLarge) this.#slice();
     const locked = this.#watchLocks();
     await this.#watchSocket(locked);
   }
 
   #watchDisk(): void {
-    const { core, reserve, walPath, journalPath, maintenance, log } = this.#parts;
+    const { core, reserve, journalPath } = this.#parts;
     if (inodeOf(journalPath) !== this.#journalInode) {
       this.degrade(
         'journal_error',
@@ -86,20 +92,54 @@ export class Housekeeping {
       );
       return;
     }
-    const walBytes = statSync(walPath, { throwIfNoEntry: false })?.size ?? 0;
-    if (walBytes > MAX_WAL_BYTES)
-      this.degrade('journal_error', `another process reads the journal for long: its WAL has ${walBytes} bytes`);
     if (core.degraded === null) {
       if (!reserve.held && !reserve.take()) this.degrade('disk_full', this.#spaceMessage());
-      return;
-    }
+    } else if (!this.#walTooLarge) this.#recover();
+  }
+
+  /**
+   * A WAL that cannot shrink, because another process reads an old state, ends the taking of new work; what runs may still end. It goes on by itself
+   * as soon as the reader is gone.
+   */
+  #watchWal(): void {
     try {
-      maintenance.truncateWal();
+      const large = this.#walIsTooLarge();
+      if (large && !this.#walTooLarge) {
+        const { walPath, core } = this.#parts;
+        this.#walTooLarge = core.degraded === null;
+        const text = `another process reads the journal for long: ${walPath} has more than ${core.settings.maxWalBytes} bytes`;
+        this.degrade('journal_error', text);
+      } else if (!large && this.#walTooLarge) {
+        this.#walTooLarge = false;
+        this.#recover();
+      }
     } catch (error) {
-      log.debug({ event: 'journal.checkpoint_failed', reason: (error as Error).message });
+      this.degrade('journal_error', (error as Error).message);
     }
-    const stillLarge = (statSync(walPath, { throwIfNoEntry: false })?.size ?? 0) > MAX_WAL_BYTES;
-    if (stillLarge) return;
+  }
+
+  #walIsTooLarge(): boolean {
+    const { walPath, core } = this.#parts;
+    const tooLarge = (): boolean =>
+      (statSync(walPath, { throwIfNoEntry: false })?.size ?? 0) > core.settings.maxWalBytes;
+    if (!tooLarge()) return false;
+    this.#shrinkWal();
+    return tooLarge();
+  }
+
+  #shrinkWal(): void {
+    try {
+      this.#parts.maintenance.truncateWal();
+    } catch (error) {
+      this.#parts.log.debug({ event: 'journal.checkpoint_failed', reason: (error as Error).message });
+    }
+  }
+
+  /** Takes new work again, if there is room for the reserve. */
+  #recover(): void {
+    const { core, reserve, log } = this.#parts;
+    if (core.degraded === null) return;
+    this.#shrinkWal();
     if (!reserve.take()) {
       core.degraded = { ...core.degraded, message: this.#spaceMessage() };
       return;

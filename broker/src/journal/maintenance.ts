@@ -107,9 +107,15 @@ export class Maintenance {
     return this.#pragma('freelist_count') > FREE_PAGES;
   }
 
-  /** Moves the WAL into the file and cuts it. */
+  /** Moves the WAL into the file and cuts it, as far as that goes now: it never waits for another process that reads. */
   truncateWal(): void {
-    this.#database.pragma('wal_checkpoint(TRUNCATE)');
+    const patience = this.#pragma('busy_timeout');
+    this.#database.pragma('busy_timeout = 0');
+    try {
+      this.#database.pragma('wal_checkpoint(TRUNCATE)');
+    } finally {
+      this.#database.pragma(`busy_timeout = ${patience}`);
+    }
   }
 
   #pragma(name: string): number {
