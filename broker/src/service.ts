@@ -87,7 +87,7 @@ export async function serveLocked(
   });
   const housekeeping = new Housekeeping({
     core,
-    maintenance: new Maintenance(journal.database, retentionOf(options.settings)),
+    maintenance: new Maintenance(journal.database, retentionOf(options.settings), journal.census),
     reserve,
     server,
     locks,

@@ -1,5 +1,8 @@
 /** Makes jobs for tests of the journal, without a broker around it. */
+import { statSync } from 'node:fs';
 import { type Job, noRecords, type Records } from '../src/core/index.js';
+import { SystemEntropy } from '../src/entropy.js';
+import type { Journal } from '../src/journal/journal.js';
 import { jobOf } from '../src/journal/rows.js';
 
 /** A finished job. */
@@ -33,4 +36,22 @@ export function finishedJob(seq: number, completedAt: number, more: Partial<Job>
 
 export function recordsOf(jobs: Job[]): Records {
   return { ...noRecords(), jobs };
+}
+
+/** Pages written for 100 jobs, numbered from `seq`, that are enqueued, started and settled in a turn each. */
+export function pagesOfJobs(journal: Journal, path: string, seq: number): number {
+  const entropy = new SystemEntropy();
+  journal.database.pragma('wal_checkpoint(TRUNCATE)');
+  journal.database.pragma('wal_autocheckpoint = 0');
+  for (let n = seq; n < seq + 100; n++) {
+    const job = finishedJob(n, n, { id: n % 2 === 0 ? entropy.jobId() : entropy.submissionJobId(`s${n}`) });
+    Object.assign(job, { completedAt: null, state: 'available', result: null, resultBytes: 0 });
+    journal.commit(recordsOf([job]));
+    Object.assign(job, { state: 'executing', stored: true });
+    journal.commit(recordsOf([job]));
+    Object.assign(job, { state: 'completed', completedAt: Date.now(), result: '1', resultBytes: 1 });
+    journal.commit(recordsOf([job]));
+  }
+  const pageBytes = (journal.database.pragma('page_size', { simple: true }) as number) + 24;
+  return Math.floor(statSync(`${path}-wal`).size / pageBytes);
 }

@@ -108,6 +108,13 @@ function inspectJob(core: Core, peer: Peer, request: Inspect): void {
   answer(core, peer, request, `${view.slice(0, -1)}${more}}`, null);
 }
 
+/** Unfinished jobs are all in memory, finished ones were counted by the journal. */
+function jobsByState(core: Core, finished: Readonly<Record<string, number>>): Record<string, number> {
+  const jobs: Record<string, number> = {};
+  for (const { state } of core.jobs.values()) jobs[state] = (jobs[state] ?? 0) + 1;
+  return { ...jobs, ...finished };
+}
+
 function statsText(core: Core): string {
   let inFlight = 0;
   let runtimes = 0;
@@ -124,7 +131,7 @@ function statsText(core: Core): string {
     journal: {
       bytes: facts.bytes,
       wal_bytes: facts.walBytes,
-      jobs: facts.jobs,
+      jobs: jobsByState(core, facts.finished),
       set_aside: facts.setAside,
       degraded: core.degraded,
     },

@@ -75,8 +75,8 @@ export interface JournalFacts {
   readonly durability: 'full' | 'normal';
   readonly bytes: number;
   readonly walBytes: number;
-  /** Jobs by state. */
-  readonly jobs: Readonly<Record<string, number>>;
+  /** Finished jobs by state. */
+  readonly finished: Readonly<Record<string, number>>;
   /** The damaged journal that was set aside at this start, if any. */
   readonly setAside: string | null;
 }

@@ -1,7 +1,6 @@
 /** What the core may ask of the world: finished work, session directories, processes. Read-only. */
 import { statSync } from 'node:fs';
 import type { Archive, Job, JournalFacts, RawJson, Session } from '../core/index.js';
-import { JOB_STATES } from '../core/index.js';
 import { isProcessAlive } from '../state/processes.js';
 import type { SessionDirectories } from '../state/session-directories.js';
 import type { Journal } from './journal.js';
@@ -54,15 +53,11 @@ export class JournalArchive implements Archive {
   }
 
   facts(): JournalFacts {
-    const rows = this.#journal.database.prepare('SELECT state, count(*) AS number FROM jobs GROUP BY state').all() as {
-      state: number;
-      number: number;
-    }[];
     return {
       durability: this.#journal.durability,
       bytes: sizeOf(this.#path),
       walBytes: sizeOf(`${this.#path}-wal`),
-      jobs: Object.fromEntries(rows.map((row) => [JOB_STATES[row.state] ?? 'expired', row.number])),
+      finished: this.#journal.census.byState(),
       setAside: this.#setAside,
     };
   }

@@ -5,6 +5,7 @@
  * Never removed: anything unfinished, and the jobs of a session that is not closed, because their ids must keep answering.
  */
 import type { Database, Statement } from 'better-sqlite3';
+import { Census } from './census.js';
 
 export interface Retention {
   readonly maxAgeMs: number;
@@ -29,10 +30,11 @@ export class Maintenance {
   readonly #dropSessionJobs: Statement;
   readonly #dropSessionPayloads: Statement;
   readonly #dropSession: Statement;
-  readonly #finished: Statement;
+  readonly #census: Census;
 
-  constructor(database: Database, retention: Retention) {
+  constructor(database: Database, retention: Retention, census = new Census(database)) {
     this.#database = database;
+    this.#census = census;
     this.#retention = retention;
     this.#doomed = database
       .prepare(
@@ -40,7 +42,7 @@ export class Maintenance {
        AND (session_id IS NULL OR session_id NOT IN (SELECT id FROM sessions WHERE closed_at IS NULL)) ORDER BY completed_at LIMIT ?`,
       )
       .pluck();
-    this.#dropJob = database.prepare('DELETE FROM jobs WHERE seq = ?');
+    this.#dropJob = database.prepare('DELETE FROM jobs WHERE seq = ? RETURNING state').pluck();
     this.#dropPayloads = database.prepare('DELETE FROM payloads WHERE key IN (?, ?)');
     this.#oldSessions = database
       .prepare('SELECT id FROM sessions WHERE closed_at < ? ORDER BY closed_at LIMIT ?')
@@ -49,9 +51,8 @@ export class Maintenance {
       `DELETE FROM payloads WHERE key IN
        (SELECT seq * 2 + side FROM jobs, (SELECT 0 AS side UNION ALL SELECT 1) WHERE session_id = ?)`,
     );
-    this.#dropSessionJobs = database.prepare('DELETE FROM jobs WHERE session_id = ?');
+    this.#dropSessionJobs = database.prepare('DELETE FROM jobs WHERE session_id = ? RETURNING state').pluck();
     this.#dropSession = database.prepare('DELETE FROM sessions WHERE id = ?');
-    this.#finished = database.prepare('SELECT count(*) FROM jobs WHERE completed_at IS NOT NULL').pluck();
   }
 
   /** Does a slice; true when there is more to do. `now` is UTC ms, `elapsed` a monotonic clock in ms. */
@@ -72,7 +73,7 @@ export class Maintenance {
 
   /** How many jobs must go whatever their age. */
   #excess(): number {
-    const finished = this.#finished.get() as number;
+    const finished = this.#census.total();
     const tooMany = finished - this.#retention.maxJobs;
     const pages = this.#pragma('page_count') - this.#pragma('freelist_count');
     const bytes = pages * this.#pragma('page_size');
@@ -82,22 +83,25 @@ export class Maintenance {
   }
 
   #dropBatch(before: number, limit: number): number {
-    return this.#database
+    const removed: number[] = [];
+    const dropped = this.#database
       .transaction((): number => {
         const jobs = this.#doomed.all(before, limit) as number[];
         for (const seq of jobs) {
           this.#dropPayloads.run(seq * 2, seq * 2 + 1);
-          this.#dropJob.run(seq);
+          removed.push(...(this.#dropJob.all(seq) as number[]));
         }
         const sessions = before === Number.MAX_SAFE_INTEGER ? [] : (this.#oldSessions.all(before, 4) as string[]);
         for (const id of sessions) {
           this.#dropSessionPayloads.run(id);
-          this.#dropSessionJobs.run(id);
+          removed.push(...(this.#dropSessionJobs.all(id) as number[]));
           this.#dropSession.run(id);
         }
         return jobs.length + sessions.length;
       })
       .immediate();
+    this.#census.removed(removed);
+    return dropped;
   }
 
   /** Gives free pages back to the file system, a few at a time. */
