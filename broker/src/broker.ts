@@ -1,12 +1,12 @@
 /**
  * The driver: turns bytes into inputs of the core and its effects into bytes.
  *
- * One turn of the event loop: everything that has arrived becomes inputs → (setImmediate) the core starts jobs → all records are committed in one
- * transaction → all effects are carried out in order → one write per connection. A record that cannot be written holds back the
- * effects of its turn, never the process.
+ * One turn: everything that has arrived becomes inputs → (setImmediate) the core starts jobs → all records are committed in one transaction → the
+ * journal's log is flushed to the disk → all effects are carried out in order → one write per connection. While the disk is at work, inputs are taken in but
+ * no further turn begins: what arrives meanwhile is the next one. A record that cannot be written holds back the effects of its turn, never the process.
  */
 import type { Socket } from 'node:net';
-import { encodeError } from '@reelhost/protocol';
+import { ERROR_CODES, encodeError } from '@reelhost/protocol';
 import type { Clock } from './clock.js';
 import {
   type Core,
@@ -15,6 +15,7 @@ import {
   directoryRemoved,
   type Effect,
   endTurn,
+  framesTaken,
   isNothing,
   nextWakeMs,
   noRecords,
@@ -24,6 +25,7 @@ import {
 import { CrashPoint } from './crash-point.js';
 import { takeFrames } from './intake.js';
 import type { Journal } from './journal/journal.js';
+import type { LogSync } from './journal/log-sync.js';
 import type { Logger } from './log.js';
 import { SecretStore } from './secrets.js';
 import { Connection } from './socket/connection.js';
@@ -61,8 +63,15 @@ export class Broker {
   readonly #secrets = new SecretStore();
   readonly #crash = CrashPoint.fromEnvironment(process.env);
   #nextConnection = 1;
+  readonly #log: LogSync | null;
   #turnPlanned = false;
   #abandoned = false;
+  /** The disk has not yet confirmed what the last turn wrote. */
+  #flushing = false;
+  /** A turn was asked for meanwhile. */
+  #turnDue = false;
+  /** Turns so far, to know which requests of a connection belong to the present one. */
+  #turns = 0;
   /** The last turn could not be committed: nothing more is taken in until it is, or its answers would pile up. */
   #stuck = false;
   #timer: NodeJS.Timeout | null = null;
@@ -72,6 +81,7 @@ export class Broker {
   constructor(parts: BrokerParts) {
     this.core = parts.core;
     this.#parts = parts;
+    this.#log = parts.journal.log();
   }
 
   /** Connections that are served. */
@@ -123,7 +133,7 @@ export class Broker {
     if (peer === undefined || !connection.reading) return;
     if (this.#stuck) return this.#hold(connection);
     this.core.now = this.#parts.clock.now();
-    if (takeFrames(this.core, connection, peer, this.#parts.log)) this.#hold(connection);
+    if (takeFrames(this.core, connection, peer, this.#turns, this.#parts.log)) this.#hold(connection);
     this.planTurn();
   }
 
@@ -142,9 +152,10 @@ export class Broker {
     }
   }
 
-  /** Asks for a turn at the end of this round of the event loop. */
+  /** Asks for a turn at the end of this round of the event loop, or when the disk has confirmed the last one. */
   planTurn(): void {
-    if (this.#turnPlanned) return;
+    if (this.#flushing) this.#turnDue = true;
+    if (this.#turnPlanned || this.#flushing) return;
     this.#turnPlanned = true;
     setImmediate(() => this.#guard(() => this.#turn()));
   }
@@ -157,16 +168,39 @@ export class Broker {
     const { records } = core;
     this.#crash?.observe(records);
     this.#crash?.pass('received');
-    if (!isNothing(records)) {
+    const written = !isNothing(records);
+    if (written) {
       this.#stuck = !this.#commit();
       if (this.#stuck) {
         setTimeout(() => this.planTurn(), COMMIT_RETRY_MS);
         return;
       }
     }
-    this.#crash?.pass('committed');
+    this.#turns++;
     const { effects } = core;
     core.effects = [];
+    if (!written || this.#log === null) this.#tell(effects);
+    else this.#flush(this.#log, effects);
+  }
+
+  /** Tells the world about a turn when the disk has it. A disk that cannot say so is the end: nobody knows what it has. */
+  #flush(log: LogSync, effects: readonly Effect[]): void {
+    this.#flushing = true;
+    log.later((error) =>
+      this.#guard(() => {
+        this.#flushing = false;
+        if (this.#abandoned) return;
+        if (error !== null) throw error;
+        this.#tell(effects);
+        if (!this.#turnDue) return;
+        this.#turnDue = false;
+        this.#turn();
+      }),
+    );
+  }
+
+  #tell(effects: readonly Effect[]): void {
+    this.#crash?.pass('committed');
     for (const effect of effects) this.#perform(effect);
     for (const connection of this.#dirty) {
       if (!connection.flush())
@@ -175,9 +209,9 @@ export class Broker {
     this.#dirty.clear();
     if (this.#held.size > 0) this.#release();
     this.#crash?.pass('sent');
-    core.recent.trim();
+    this.core.recent.trim();
     this.#armTimer();
-    this.#onTurn?.();
+    if (!this.#turnDue) this.#onTurn?.();
   }
 
   #commit(): boolean {
@@ -221,6 +255,8 @@ export class Broker {
         return undefined;
       case 'closeConnection':
         return this.#connections.get(effect.to)?.end();
+      case 'frameOverdue':
+        return this.#endUnfinished(effect.to);
       case 'makeSessionDirectory':
         return this.#makeDirectory(effect);
       case 'removeSessionDirectory':
@@ -238,6 +274,20 @@ export class Broker {
   #send(to: number, text: string): void {
     const connection = this.#connections.get(to);
     if (connection?.queue(text) === true) this.#dirty.add(connection);
+  }
+
+  /** A peer cannot complete a frame that is not read from it: then its time begins anew. */
+  #endUnfinished(to: number): void {
+    const connection = this.#connections.get(to);
+    const peer = this.core.peers.get(to);
+    if (connection === undefined || peer === undefined || connection.reader.pendingBytes === 0) return;
+    if (this.#held.has(connection) || connection.congested) {
+      this.core.now = this.#parts.clock.now();
+      return framesTaken(this.core, peer, true, true);
+    }
+    this.#parts.log.info({ event: 'peer.frame_timeout', connection: to, bytes: connection.reader.pendingBytes });
+    this.#send(to, encodeError(undefined, 'frame_timeout', { message: ERROR_CODES.frame_timeout.meaning }));
+    connection.end();
   }
 
   #makeDirectory(effect: Extract<Effect, { kind: 'makeSessionDirectory' }>): void {

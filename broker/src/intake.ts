@@ -4,18 +4,9 @@
  * Of one connection a turn takes only so many frames, for so long, and only as long as its answers are not too much: the rest stays unread until the answers
  * have left. So a peer that asks faster than it reads waits for itself and for nobody else.
  */
-import {
-  type Envelope,
-  type ErrorCode,
-  encodeError,
-  JSON_LIMITS,
-  JSON_LIMITS_EXTENSION,
-  parseRequest,
-  readEnvelope,
-  reportIds,
-} from '@reelhost/protocol';
+import { type Envelope, type ErrorCode, encodeError, parseRequest, readEnvelope, reportIds } from '@reelhost/protocol';
 import { refuse } from './core/core.js';
-import { type Core, type Peer, reportUnusable, requestReceived } from './core/index.js';
+import { type Core, framesTaken, type Peer, reportUnusable, requestReceived } from './core/index.js';
 import type { Logger } from './log.js';
 import type { Connection } from './socket/connection.js';
 
@@ -24,30 +15,37 @@ const FRAMES_PER_TURN = 512;
 /** Characters of answers to one connection in one turn after which no more of its requests are taken. */
 const ANSWERS_PER_TURN = 1_048_576;
 
-/** Time that the requests of one connection may take in one turn, in ms; the one that exceeds it is the last. */
+/** Time that the requests of one connection may take at a stretch, in ms; the one that exceeds it is the last. */
 const TURN_MS = 25;
 
-/** Handles the frames that a connection has; true when some are left for the next turn. */
-export function takeFrames(core: Core, connection: Connection, peer: Peer, log: Logger): boolean {
+/** Handles the frames that a connection has in turn number `turn`; true when some are left for the next turn. */
+export function takeFrames(core: Core, connection: Connection, peer: Peer, turn: number, log: Logger): boolean {
   const { reader } = connection;
-  peer.answered = 0;
+  if (connection.turn !== turn) {
+    connection.turn = turn;
+    connection.framesTaken = 0;
+    peer.answered = 0;
+  }
+  const taken = connection.framesTaken;
   const until = performance.now() + TURN_MS;
-  for (let frames = 0; connection.reading; frames++) {
-    if (frames >= FRAMES_PER_TURN || peer.answered > ANSWERS_PER_TURN || performance.now() > until) return true;
+  for (; connection.reading; connection.framesTaken++) {
+    if (connection.framesTaken >= FRAMES_PER_TURN || peer.answered > ANSWERS_PER_TURN || performance.now() > until)
+      return true;
     const payload = reader.next();
     if (payload === undefined) break;
-    const result = readEnvelope(payload, peer.extension ? JSON_LIMITS_EXTENSION : JSON_LIMITS);
+    const result = readEnvelope(payload, (peer.extension ? core.contexts.extended : core.contexts.plain).json);
     if (result.ok) handle(core, connection, peer, result.envelope, log);
     else fault(core, connection, result.fault.code, result.fault.reason, log);
   }
   if (reader.fault !== undefined && connection.reading) {
     fault(core, connection, reader.fault.code, reader.fault.reason, log);
   }
+  framesTaken(core, peer, reader.pendingBytes > 0, connection.framesTaken > taken);
   return false;
 }
 
 function handle(core: Core, connection: Connection, peer: Peer, envelope: Envelope, log: Logger): void {
-  const parsed = parseRequest(envelope, { extension: peer.extension });
+  const parsed = parseRequest(envelope, peer.extension ? core.contexts.extended : core.contexts.plain);
   if (!parsed.ok) return handleRefusal(core, connection, peer, envelope, parsed.refusal, log);
   const { request } = parsed;
   let body = '';

@@ -1,6 +1,6 @@
 /**
- * The SQLite journal: the one place where a job survives. One transaction per turn of the event loop; what a turn recorded is on disk when
- * {@link Journal.commit} returns (with durability `full` also after a power cut).
+ * The SQLite journal: the one place where a job survives. One transaction per turn of the event loop: what a turn recorded survives this process when
+ * {@link Journal.commit} returns, and with durability `full` also a power cut once the log was flushed, see {@link Journal.log}.
  *
  * It never decides anything and never starts a transaction that begins by reading: every write transaction is IMMEDIATE, so the busy
  * handler works while another process reads or holds the file.
@@ -8,6 +8,8 @@
 import { statSync } from 'node:fs';
 import SQLite, { type Database, type Statement } from 'better-sqlite3';
 import type { Job, RawJson, Records, Schedule, Session, StoredState } from '../core/index.js';
+import { Census } from './census.js';
+import { LogSync } from './log-sync.js';
 import {
   executionOf,
   executionText,
@@ -19,7 +21,7 @@ import {
   scheduleOf,
   sessionOf,
 } from './rows.js';
-import { INLINE_BYTES, migrate, TOMBSTONE } from './schema.js';
+import { DamagedJournalError, INLINE_BYTES, migrate, TOMBSTONE } from './schema.js';
 
 export type Durability = 'full' | 'normal';
 
@@ -33,6 +35,7 @@ const WAL_LIMIT_BYTES = 16_777_216;
 export class Journal {
   readonly durability: Durability;
   readonly database: Database;
+  readonly census: Census;
   readonly #begin: Statement;
   readonly #commit: Statement;
   readonly #rollback: Statement;
@@ -51,12 +54,14 @@ export class Journal {
   readonly #saveSchedule: Statement;
   readonly #dropSchedule: Statement;
   readonly #dropSession: Statement;
+  #log: LogSync | null = null;
 
   /** Opens or makes a journal. @throws SqliteError when the file is damaged, NewerJournalError when a newer release wrote it. */
   constructor(path: string, durability: Durability) {
     this.durability = durability;
     const database = new SQLite(path, { timeout: BUSY_TIMEOUT_MS });
     this.database = database;
+    this.census = new Census(database);
     database.pragma('auto_vacuum = INCREMENTAL');
     database.pragma('journal_mode = WAL');
     database.pragma(`synchronous = ${durability === 'full' ? 'FULL' : 'NORMAL'}`);
@@ -86,12 +91,13 @@ export class Journal {
     this.#readPayload = database.prepare('SELECT body FROM payloads WHERE key = ?').pluck();
     this.#findJob = database.prepare('SELECT * FROM jobs WHERE id = ?');
     this.#bury = database.prepare(
-      `UPDATE jobs SET state = ${TOMBSTONE}, args = NULL, result = NULL, error = NULL, args_bytes = 0, result_bytes = 0 WHERE id = ? RETURNING seq`,
+      `UPDATE jobs SET state = ${TOMBSTONE}, args = NULL, result = NULL, error = NULL, args_bytes = 0, result_bytes = 0 WHERE seq = ?`,
     );
     this.#dropPayloads = database.prepare('DELETE FROM payloads WHERE key IN (?, ?)');
     this.#saveSession = database.prepare(
-      `INSERT INTO sessions (id, task, labels, state, runtime_id, opened_at, closed_at, stopped) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-       ON CONFLICT (id) DO UPDATE SET state = excluded.state, runtime_id = excluded.runtime_id, closed_at = excluded.closed_at, stopped = excluded.stopped`,
+      `INSERT INTO sessions (id, task, labels, state, runtime_id, runtime_pid, opened_at, closed_at, lost_at, stopped) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+       ON CONFLICT (id) DO UPDATE SET state = excluded.state, runtime_id = excluded.runtime_id, runtime_pid = excluded.runtime_pid,
+       closed_at = excluded.closed_at, lost_at = excluded.lost_at, stopped = excluded.stopped`,
     );
     this.#findSession = database.prepare('SELECT * FROM sessions WHERE id = ?');
     this.#sessionJobs = database
@@ -108,6 +114,7 @@ export class Journal {
 
   /** Makes the records of one turn durable, all or none. @throws SqliteError; then nothing was written and the call may be repeated. */
   commit(records: Records): void {
+    const buried: number[] = [];
     this.#begin.run();
     try {
       // First: what was forgotten may have been made anew in the same turn.
@@ -116,12 +123,14 @@ export class Journal {
       for (const job of records.jobs) this.#saveJob(job);
       for (const session of records.sessions) this.#writeSession(session);
       for (const schedule of records.schedules) this.#writeSchedule(schedule);
-      for (const id of records.tombstones) this.#writeTombstone(id);
+      for (const id of records.tombstones) this.#writeTombstone(id, buried);
       this.#commit.run();
     } catch (error) {
       if (this.database.inTransaction) this.#rollback.run();
       throw error;
     }
+    this.census.written(records.jobs);
+    this.census.buried(buried);
   }
 
   #saveJob(job: Job): void {
@@ -193,8 +202,9 @@ export class Journal {
   }
 
   #writeSession(session: Session): void {
-    const { id, task, labels, state, runtimeId, openedAt, closedAt, stopped } = session;
-    this.#saveSession.run(id, task, labels, state, runtimeId, openedAt, closedAt, stopped ? 1 : 0);
+    const { id, task, labels, state, runtimeId, runtimePid, openedAt, closedAt, lostAt, stopped } = session;
+    const ended = stopped ? 1 : 0;
+    this.#saveSession.run(id, task, labels, state, runtimeId, runtimePid, openedAt, closedAt, lostAt, ended);
   }
 
   #writeSchedule(schedule: Schedule): void {
@@ -202,9 +212,12 @@ export class Journal {
     this.#saveSchedule.run(id, JSON.stringify(definition), nextAt, lastAt, cancelledAt, lastJobId);
   }
 
-  #writeTombstone(id: string): void {
-    const row = this.#bury.get(id) as { seq: number } | undefined;
-    if (row !== undefined) this.#dropPayloads.run(row.seq * 2, row.seq * 2 + 1);
+  #writeTombstone(id: string, buried: number[]): void {
+    const row = this.#findJob.get(id) as JobRow | undefined;
+    if (row === undefined || row.state === TOMBSTONE) return;
+    this.#bury.run(row.seq);
+    this.#dropPayloads.run(row.seq * 2, row.seq * 2 + 1);
+    buried.push(row.state);
   }
 
   /** A job that is not in memory, `expired` when only its id is kept, or null. */
@@ -214,12 +227,26 @@ export class Journal {
     return row.state === TOMBSTONE ? 'expired' : jobOf(row);
   }
 
+  /**
+   * The arguments of a job that are not in memory; JSON null when the job is finished and retention has dropped them.
+   * @throws DamagedJournalError when the job is not finished: what nobody knows the arguments of must never run
+   */
   readArgs(job: Job): RawJson {
-    return (this.#readPayload.get(job.seq * 2) as string | undefined) ?? '{}';
+    const text = this.#readPayload.get(job.seq * 2) as string | undefined;
+    if (text !== undefined) return text;
+    if (job.completedAt === null) throw new DamagedJournalError(`the arguments of job ${job.id} are missing`);
+    return 'null';
   }
 
+  /** The result of a finished job that is not in memory. @throws DamagedJournalError when there was one and the job is still kept */
   readResult(job: Job): RawJson | null {
-    return (this.#readPayload.get(job.seq * 2 + 1) as string | undefined) ?? null;
+    const text = this.#readPayload.get(job.seq * 2 + 1) as string | undefined;
+    if (text !== undefined) return text;
+    const kept = this.#findJob.get(job.id) as JobRow | undefined;
+    if (job.resultBytes > 0 && kept !== undefined && kept.state !== TOMBSTONE && kept.result === null) {
+      throw new DamagedJournalError(`the result of job ${job.id} is missing`);
+    }
+    return kept?.result ?? null;
   }
 
   findSession(id: string): Session | null {
@@ -270,7 +297,19 @@ export class Journal {
     this.database.prepare('INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)').run(key, value);
   }
 
+  /**
+   * From now on commits do not wait for the disk: who speaks of them flushes the log first. Null with durability `normal`, which never waits. Everything
+   * written before this call is on the disk already.
+   */
+  log(): LogSync | null {
+    if (this.durability === 'normal' || this.#log !== null) return this.#log;
+    this.#log = new LogSync(this.database.name);
+    this.database.pragma('synchronous = NORMAL');
+    return this.#log;
+  }
+
   close(): void {
+    this.#log?.close();
     this.database.close();
   }
 }

@@ -16,6 +16,9 @@ const LINGER_MS = 1000;
 export class Connection {
   readonly id: number;
   readonly reader: FrameReader;
+  /** The turn in which its frames were last taken, and how many of them. */
+  turn = -1;
+  framesTaken = 0;
   readonly #socket: Socket;
   #texts: string[] = [];
   #reading = true;
