@@ -62,7 +62,12 @@ export class Housekeeping {
     if (this.#slices !== null) clearTimeout(this.#slices);
   }
 
-  /** A write failed for lack of space (or another trouble of the disk): no new work until it is over. */
+  /** A write failed for lack of space. */
+  degradeForSpace(): void {
+    this.degrade('disk_full', this.#spaceMessage());
+  }
+
+  /** A write failed: no new work until it is over. */
   degrade(code: 'disk_full' | 'journal_error', message: string): void {
     const { core, log } = this.#parts;
     if (core.degraded !== null) return;
@@ -93,7 +98,8 @@ export class Housekeeping {
       return;
     }
     if (core.degraded === null) {
-      if (!reserve.held && !reserve.take()) this.degrade('disk_full', this.#spaceMessage());
+      // Also when nothing was written yet: who fills the disk need not be the broker.
+      if (!reserve.take() || reserve.missingBytes() > 0) this.degradeForSpace();
     } else if (!this.#walTooLarge) this.#recover();
   }
 
@@ -140,7 +146,7 @@ export class Housekeeping {
     const { core, reserve, log } = this.#parts;
     if (core.degraded === null) return;
     this.#shrinkWal();
-    if (!reserve.take()) {
+    if (!reserve.take() || reserve.missingBytes() > 0) {
       core.degraded = { ...core.degraded, message: this.#spaceMessage() };
       return;
     }

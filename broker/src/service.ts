@@ -62,7 +62,8 @@ export async function serveLocked(
       if (!isDiskTrouble(error)) throw error;
       const { code, message } = error as NodeJS.ErrnoException;
       const released = reserve.release();
-      housekeeping.degrade(code === 'SQLITE_FULL' ? 'disk_full' : 'journal_error', message);
+      if (code === 'SQLITE_FULL') housekeeping.degradeForSpace();
+      else housekeeping.degrade('journal_error', message);
       return released;
     },
     onBroken: (error) => {
@@ -98,8 +99,7 @@ export async function serveLocked(
     planTurn: () => broker.planTurn(),
   });
   try {
-    const missing = reserve.missingBytes();
-    if (missing > 0) housekeeping.degrade('disk_full', `${missing} bytes are missing in ${stateDirectory}`);
+    if (reserve.missingBytes() > 0) housekeeping.degradeForSpace();
     restore(core, opened.state);
     broker.planTurn();
     const swept = directories.sweep((id) => core.sessions.has(id), `${core.identity.generation}`);
