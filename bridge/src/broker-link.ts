@@ -292,9 +292,12 @@ export class BrokerLink {
         );
       return;
     }
-    void this.#followProgress(handle, { jobId, epoch, opId });
+    const progress = this.#followProgress(handle, { jobId, epoch, opId });
     try {
-      settle(outcomeOf(await handle.outcome), handle.conflict);
+      const outcome = outcomeOf(await handle.outcome);
+      // It ends with the job; its last value comes first.
+      await progress;
+      settle(outcome, handle.conflict);
     } catch (error) {
       // What passes is said again when the broker is back.
       const code = codeOf(error);

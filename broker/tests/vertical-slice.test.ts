@@ -134,12 +134,24 @@ test('a session job of the extension: directory, secrets, progress, outcome, clo
     job_id: enqueued['job_id'],
     progress: { stage: 'download', percent: 50 },
   });
+  // Both come within the interval of the first: the last one still arrives, and before the outcome.
+  for (const percent of [75, 100])
+    worker.send({
+      version: 1,
+      type: 'progress',
+      request_id: `p${percent}`,
+      ...execute.ids,
+      progress: { stage: 'download', percent },
+    });
   expect((await worker.request('succeeded', { ...execute.ids, result: { bytes: 5 } })).type).toBe('accepted');
   expect(await client.take('job_settled')).toMatchObject({
     job_id: enqueued['job_id'],
     state: 'completed',
     result: { bytes: 5 },
   });
+  const pushes = client.texts.filter((text) => /"type":"job_(progress|settled)"/.test(text));
+  expect(pushes.at(-2)).toContain('"percent":100');
+  expect(pushes.at(-1)).toContain('job_settled');
   const again = await client.request('enqueue', { ...enqueue, args: { op: 'stage', other: true } });
   expect(again).toMatchObject({ type: 'enqueued', conflict: true, job: { state: 'completed' } });
   expect(await client.take('job_settled')).toMatchObject({ result: { bytes: 5 } });

@@ -210,6 +210,7 @@ export function opSettled(
     loseSession(turn, job, outcome.message);
     return;
   }
+  if (op.pending !== null && mayTellProgress(turn)) tellProgress(turn, job, op, op.pending);
   const settled: Job = { ...job, op: null, lastOpAt: turn.now };
   putJob(turn, settled, false);
   const asked = { jobId: job.jobId, sessionId: session.sessionId, opId: op.opId, op: op.op };
@@ -253,28 +254,39 @@ export function opProgressed(turn: Turn, at: { jobId: string; epoch: number; opI
   putJob(turn, { ...job, op: { ...job.op, pending: at.progress } }, false);
 }
 
-/** Sends pending progress, at most four times a second per op and never into a socket that does not drain. */
+/**
+ * Sends pending progress, at most four times a second per op and never into a socket that does not drain. What still waits when the op ends goes out right
+ * before its answer ({@link opSettled}), so that the last one is not lost.
+ */
 export function flushProgress(turn: Turn): void {
-  const link = openLink(turn.state);
-  if (link === null || link.pressed) return;
+  if (!mayTellProgress(turn)) return;
   for (const job of turn.state.jobs.values()) {
     const op = job.op;
-    if (op?.pending == null || turn.now < op.progressSentAt + PROGRESS_INTERVAL_MS || job.session === null) continue;
-    const { stage, percent, detail } = op.pending;
-    putJob(turn, { ...job, op: { ...op, pending: null, progressSentAt: turn.now } }, false);
-    send(turn, {
-      type: 'progress',
-      id: nextId(turn),
-      jobId: job.jobId,
-      sessionId: job.session.sessionId,
-      payload: {
-        leaseEpoch: job.epoch,
-        jobToken: job.token,
-        opId: op.opId,
-        stage: stage.slice(0, STAGE_LENGTH) || op.op.slice(0, STAGE_LENGTH),
-        ...(percent === undefined || !(percent >= 0) ? {} : { percent: Math.min(100, percent) }),
-        ...(detail === undefined ? {} : { detail: detail.slice(0, DETAIL_LENGTH) }),
-      },
-    });
+    if (op?.pending == null || turn.now < op.progressSentAt + PROGRESS_INTERVAL_MS) continue;
+    tellProgress(turn, job, op, op.pending);
   }
+}
+
+function mayTellProgress(turn: Turn): boolean {
+  const link = openLink(turn.state);
+  return link !== null && !link.pressed;
+}
+
+function tellProgress(turn: Turn, job: Job, op: RunningOp, { stage, percent, detail }: Progress): void {
+  if (job.session === null) return;
+  putJob(turn, { ...job, op: { ...op, pending: null, progressSentAt: turn.now } }, false);
+  send(turn, {
+    type: 'progress',
+    id: nextId(turn),
+    jobId: job.jobId,
+    sessionId: job.session.sessionId,
+    payload: {
+      leaseEpoch: job.epoch,
+      jobToken: job.token,
+      opId: op.opId,
+      stage: stage.slice(0, STAGE_LENGTH) || op.op.slice(0, STAGE_LENGTH),
+      ...(percent === undefined || !(percent >= 0) ? {} : { percent: Math.min(100, percent) }),
+      ...(detail === undefined ? {} : { detail: detail.slice(0, DETAIL_LENGTH) }),
+    },
+  });
 }

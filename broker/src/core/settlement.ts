@@ -9,6 +9,7 @@ import { isLarge, jobText, settledFields } from './job-view.js';
 import { type Execution, pinKey } from './peer.js';
 import { continueClosing } from './session-closing.js';
 import { park, unpark } from './waiting.js';
+import { flushProgress } from './watching.js';
 
 /** An error the broker itself gives a job. */
 export function brokerError(type: BrokerFailure, message?: string): JobError {
@@ -163,6 +164,7 @@ function releaseSchedule(core: Core, jobId: string): void {
 function tellWatchers(core: Core, job: Job): void {
   const watchers = core.watchers.get(job.id);
   if (watchers === undefined) return;
+  flushProgress(core, job);
   core.watchers.delete(job.id);
   const fields = settledFields(job, job.result ?? 'null');
   for (const peer of watchers) {

@@ -50,7 +50,7 @@ export function watch(core: Core, peer: Peer, request: RequestOf<'watch'>): void
   }
 }
 
-/** Latest progress of a job to its watchers, at most one per interval; a later one replaces what still waits. */
+/** Latest progress of a job to its watchers, at most one per interval; a later one replaces what still waits. The last goes out before the outcome does. */
 export function publishProgress(core: Core, job: Job, progress: string): void {
   if (!core.watchers.has(job.id)) return;
   job.progress ??= { item: { kind: 'progress', jobId: job.id }, sentAt: Number.NEGATIVE_INFINITY, waiting: null };
@@ -69,9 +69,13 @@ export function publishProgress(core: Core, job: Job, progress: string): void {
 /** The interval is over: what waited goes out, unless the job has ended. */
 export function progressDue(core: Core, jobId: string): void {
   const job = core.jobs.get(jobId);
-  const waiting = job?.progress?.waiting;
-  if (job === undefined || waiting === undefined || waiting === null) return;
-  sendProgress(core, job, waiting);
+  if (job !== undefined) flushProgress(core, job);
+}
+
+/** What waits goes out now: a job's last progress is never overtaken by its outcome. */
+export function flushProgress(core: Core, job: Job): void {
+  const waiting = job.progress?.waiting ?? null;
+  if (waiting !== null) sendProgress(core, job, waiting);
 }
 
 function sendProgress(core: Core, job: Job, progress: string): void {
