@@ -254,7 +254,7 @@ export class Broker {
       case 'setMaxFrame':
         return undefined;
       case 'closeConnection':
-        return this.#connections.get(effect.to)?.end();
+        return this.#hangUp(effect.to);
       case 'frameOverdue':
         return this.#endUnfinished(effect.to);
       case 'makeSessionDirectory':
@@ -287,7 +287,13 @@ export class Broker {
     }
     this.#parts.log.info({ event: 'peer.frame_timeout', connection: to, bytes: connection.reader.pendingBytes });
     this.#send(to, encodeError(undefined, 'frame_timeout', { message: ERROR_CODES.frame_timeout.meaning }));
-    connection.end();
+    this.#hangUp(to);
+  }
+
+  /** Ends a connection when what was said to it has left. To the core it is gone at once: it must not be given work any more. */
+  #hangUp(to: number): void {
+    this.#connections.get(to)?.end();
+    this.#input(() => connectionClosed(this.core, to));
   }
 
   #makeDirectory(effect: Extract<Effect, { kind: 'makeSessionDirectory' }>): void {

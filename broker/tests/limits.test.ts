@@ -11,8 +11,7 @@ import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest';
 import { DEFAULT_SETTINGS, LIMIT_KEYS, LIMITS, type LimitKey, settingsOf } from '../src/core/index.js';
 import { parseOptions } from '../src/options.js';
 import { BrokerHome } from './broker-process.js';
-import { CoreBench } from './core-bench.js';
-import { frame, type Message, RawPeer } from './raw-peer.js';
+import { type Message, RawPeer } from './raw-peer.js';
 
 const home = new BrokerHome();
 let socket = '';
@@ -398,35 +397,4 @@ test('docs/operations.md lists every limit as it is', () => {
       return `| \`${name}\` | ${number(value)} | ${number(min)} … ${number(max)} | ${counted} | ${meaning} | ${over} |`;
     }),
   );
-});
-
-test('a frame that is never finished ends its connection, a slow one that moves does not restart its time, a whole one does', () => {
-  const bench = new CoreBench({ frameTimeoutMs: 1000 });
-  const peer = bench.client();
-  bench.partial(peer, false);
-  bench.pass(600);
-  bench.partial(peer, false);
-  bench.pass(350);
-  expect(bench.overdue).toEqual([]);
-  bench.partial(peer, true);
-  bench.pass(990);
-  expect(bench.overdue).toEqual([]);
-  bench.pass(20);
-  expect(bench.overdue).toEqual([peer]);
-  const calm = bench.client();
-  bench.partial(calm, false);
-  bench.whole(calm);
-  bench.pass(5000);
-  bench.partial(calm, false);
-  bench.pass(900);
-  expect(bench.overdue).toEqual([peer]);
-});
-
-test('a frame in pieces, from everywhere at once, is served as long as it comes to its end', async () => {
-  const peer = await client();
-  const bytes = frame(JSON.stringify({ version: 1, type: 'heartbeat', request_id: 'slow' }));
-  for (let at = 0; at < bytes.length; at += 16) {
-    await new Promise<void>((resolve) => peer.socket.write(bytes.subarray(at, at + 16), () => resolve()));
-  }
-  expect((await peer.take((message) => message.request_id === 'slow')).type).toBe('heartbeat_ok');
 });
