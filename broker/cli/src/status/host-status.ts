@@ -55,7 +55,11 @@ function brokerTroubles(broker: BrokerStatus): Trouble[] {
     typeof journal === 'object' && journal !== null && 'degraded' in journal ? journal['degraded'] : null;
   if (typeof degraded === 'object' && degraded !== null && !Array.isArray(degraded)) {
     const message = `broker: ${String(degraded['message'] ?? degraded['code'])}`;
-    troubles.push({ code: 'journal_degraded', message, fix: 'free some space on the disk of the state directory' });
+    const full = degraded['code'] === 'disk_full';
+    const fix = full
+      ? 'free some space on the disk of the state directory'
+      : 'end the process that reads or replaced broker.sqlite; the log of the broker says more';
+    troubles.push({ code: 'journal_degraded', message, fix });
   }
   if (broker.executors.length === 0) {
     const fix = 'start one: reelhost executor ffmpeg, or see its log';
