@@ -9,9 +9,12 @@ export type EventListener = (event: string, fields: Readonly<Record<string, unkn
 export interface ExecutorOptions {
   /** Default: found as `resolveSocketPath` says. */
   readonly socketPath?: string | undefined;
-  /** Default: `worker-<pid>`. A stable name lets pinned sessions find their runtime again. */
+  /**
+   * Default: `worker-<pid>`. What runs, and a pinned session, is found again under this name when the connection was lost, by this process only: a new
+   * process with the same name begins with nothing.
+   */
   readonly runtimeId?: string | undefined;
-  /** Jobs at the same time; default 1. */
+  /** Jobs at the same time; default 1. A broker of the extension gives at most 1,024, so that all of them can be resumed; more need more executors. */
   readonly maxConcurrency?: number | undefined;
   readonly mode?: 'worker' | 'embedded' | undefined;
   /** Name and version for `status`. */
