@@ -148,7 +148,11 @@ test('without its state directory the broker takes no more work, says so, stays 
   rmSync(home.stateDir, { recursive: true });
   expect(await broker.event('broker.degraded', 20_000)).toMatchObject({ code: 'journal_error' });
   const refused = await client.request('enqueue', { task: 't', args: {} });
-  expect(refused['error']).toMatchObject({ code: 'disk_full', message: expect.stringContaining('broker.sqlite') });
+  expect(refused['error']).toMatchObject({
+    code: 'unavailable',
+    reason: 'journal_error',
+    message: expect.stringContaining('broker.sqlite'),
+  });
   expect(await client.request('inspect', { what: 'stats' })).toMatchObject({
     data: { journal: { degraded: { code: 'journal_error' } } },
   });
