@@ -24,7 +24,15 @@ import {
   timePassed,
 } from '../src/core/index.js';
 import { sameJson } from '../src/journal/json-equality.js';
-import { executionText, type JobRow, jobOf, STATE_NUMBER, scheduleOf, sessionOf } from '../src/journal/rows.js';
+import {
+  executionOf,
+  executionText,
+  type JobRow,
+  jobOf,
+  STATE_NUMBER,
+  scheduleOf,
+  sessionOf,
+} from '../src/journal/rows.js';
 
 export interface Sent {
   readonly type: string;
@@ -248,7 +256,7 @@ export class CoreBench {
     restore(this.core, {
       jobs: unfinished.map((row) => ({
         job: jobOf(row),
-        execution: row.execution === null ? null : JSON.parse(row.execution),
+        execution: executionOf(row),
       })),
       sessions: sessions.map((session) => {
         const { id, task, labels, state, runtimeId, runtimePid, lostAt, openedAt, closedAt, stopped } = session;
@@ -298,7 +306,6 @@ export class CoreBench {
       run_at: job.runAt,
       created_at: job.createdAt,
       due_at: job.dueAt,
-      completed_at: job.completedAt,
       interruptions: job.interruptions,
       session_id: job.sessionId,
       needs_secrets: job.secrets === 'none' ? 0 : 1,
@@ -306,6 +313,9 @@ export class CoreBench {
       error: job.error === null ? null : JSON.stringify(job.error),
       args_bytes: job.argsBytes,
       args: job.args,
+      end_state: job.completedAt === null ? null : (STATE_NUMBER[job.state] as number),
+      completed_at: job.completedAt,
+      end_error: job.error === null ? null : JSON.stringify(job.error),
       result_bytes: job.resultBytes,
       result: job.result,
     });

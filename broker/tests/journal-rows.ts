@@ -20,7 +20,6 @@ export function finishedJob(seq: number, completedAt: number, more: Partial<Job>
     run_at: null,
     created_at: completedAt - 5,
     due_at: null,
-    completed_at: completedAt,
     interruptions: 0,
     session_id: null,
     needs_secrets: 0,
@@ -28,6 +27,9 @@ export function finishedJob(seq: number, completedAt: number, more: Partial<Job>
     error: null,
     args_bytes: 9,
     args: '{"n":1.0}',
+    end_state: 4,
+    completed_at: completedAt,
+    end_error: null,
     result_bytes: 200,
     result: JSON.stringify('r'.repeat(198)),
   });

@@ -8,7 +8,7 @@ import { type Core, recordJob, recordSession } from './core.js';
 import { type Job, moveJob } from './job.js';
 import { plainBytes } from './job-view.js';
 import { fitsPlainClient, MAX_PLAIN_ORDER_LEVELS } from './json-measure.js';
-import { type Execution, freeSlots, type Peer, PLAIN_DECLARATION } from './peer.js';
+import { type Execution, freeSlots, type Peer, PLAIN_DECLARATION, reservationOf } from './peer.js';
 import type { Lane } from './ready-lanes.js';
 
 /** Starts whatever can be started now. */
@@ -86,7 +86,7 @@ function newExecution(core: Core, job: Job, peer: Peer): Execution {
   const declaration = peer.tasks.get(job.task) ?? PLAIN_DECLARATION;
   return {
     executionId,
-    reservationId: `r.${executionId}`,
+    reservationId: reservationOf(executionId),
     job,
     runtimeId: peer.runtimeId,
     pid: peer.pid,

@@ -11,7 +11,7 @@ export {
 } from './engine.js';
 export { framesTaken } from './frame-watch.js';
 export { JOB_STATES, type Job, type JobError, type JobState, type RawJson } from './job.js';
-export type { Execution, Peer } from './peer.js';
+export { type Execution, type Peer, reservationOf } from './peer.js';
 export { restore, type StoredExecution, type StoredState } from './recovery.js';
 export { reportUnusable } from './reports.js';
 export { newSchedule, type Schedule, type ScheduleDefinition } from './schedule.js';

@@ -49,6 +49,11 @@ export interface Execution {
   waiters: Waiter[];
 }
 
+/** Tay asks for two ids per execution; one of ours is made of the other. */
+export function reservationOf(executionId: string): string {
+  return `r.${executionId}`;
+}
+
 /** A request whose answer waits until an execution has ended or its time is over. */
 export interface Waiter {
   readonly peer: Peer;

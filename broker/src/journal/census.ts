@@ -61,10 +61,7 @@ export class Census {
   #counted(): Map<number, number> {
     if (this.#numbers !== null) return this.#numbers;
     const columns = ENDS.map((state) => `count(*) FILTER (WHERE state = ${state})`).join(', ');
-    const counts = this.#database
-      .prepare(`SELECT ${columns} FROM jobs WHERE completed_at IS NOT NULL`)
-      .raw()
-      .get() as number[];
+    const counts = this.#database.prepare(`SELECT ${columns} FROM outcomes`).raw().get() as number[];
     this.#numbers = new Map(ENDS.map((state, at) => [state, counts[at] ?? 0]));
     return this.#numbers;
   }

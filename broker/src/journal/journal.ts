@@ -9,6 +9,7 @@ import { statSync } from 'node:fs';
 import SQLite, { type Database, type Statement } from 'better-sqlite3';
 import type { Job, RawJson, Records, Schedule, Session, StoredState } from '../core/index.js';
 import { Census } from './census.js';
+import { Frontier } from './frontier.js';
 import { LogSync } from './log-sync.js';
 import {
   executionOf,
@@ -21,7 +22,7 @@ import {
   scheduleOf,
   sessionOf,
 } from './rows.js';
-import { DamagedJournalError, INLINE_BYTES, migrate, TOMBSTONE } from './schema.js';
+import { DamagedJournalError, INLINE_BYTES, migrate, SELECT_JOBS, TOMBSTONE } from './schema.js';
 
 export type Durability = 'full' | 'normal';
 
@@ -42,7 +43,7 @@ export class Journal {
   readonly #insertJob: Statement;
   readonly #insertOrdinary: Statement;
   readonly #updateJob: Statement;
-  readonly #completeJob: Statement;
+  readonly #insertOutcome: Statement;
   readonly #insertPayload: Statement;
   readonly #readPayload: Statement;
   readonly #findJob: Statement;
@@ -54,6 +55,8 @@ export class Journal {
   readonly #saveSchedule: Statement;
   readonly #dropSchedule: Statement;
   readonly #dropSession: Statement;
+  readonly #buryOutcome: Statement;
+  readonly #frontier: Frontier;
   #log: LogSync | null = null;
 
   /** Opens or makes a journal. @throws SqliteError when the file is damaged, NewerJournalError when a newer release wrote it. */
@@ -72,26 +75,25 @@ export class Journal {
     this.#commit = database.prepare('COMMIT');
     this.#rollback = database.prepare('ROLLBACK');
     this.#insertJob = database.prepare(
-      `INSERT INTO jobs (seq, id, task, queue, state, attempt, max_attempts, timeout_ms, delay_ms, run_at, created_at, due_at, completed_at,
-       interruptions, session_id, needs_secrets, execution, error, args_bytes, args, result_bytes, result)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+      `INSERT INTO jobs (seq, id, task, queue, state, attempt, max_attempts, timeout_ms, delay_ms, run_at, created_at, due_at,
+       interruptions, session_id, needs_secrets, execution, error, args_bytes, args) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     );
     this.#insertOrdinary = database.prepare(
       `INSERT INTO jobs (seq, id, task, queue, state, attempt, max_attempts, timeout_ms, created_at, interruptions, needs_secrets, execution,
-       args_bytes, args, result_bytes) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0, ?, ?, ?, 0)`,
-    );
-    this.#completeJob = database.prepare(
-      `UPDATE jobs SET state = ?, completed_at = ?, due_at = NULL, execution = NULL, error = NULL, result_bytes = ?, result = ? WHERE seq = ?`,
+       args_bytes, args) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0, ?, ?, ?)`,
     );
     this.#updateJob = database.prepare(
-      `UPDATE jobs SET state = ?, attempt = ?, due_at = ?, completed_at = ?, interruptions = ?, execution = ?, error = ?, result_bytes = ?, result = ?
-       WHERE seq = ?`,
+      'UPDATE jobs SET state = ?, attempt = ?, due_at = ?, interruptions = ?, execution = ?, error = ? WHERE seq = ?',
+    );
+    this.#insertOutcome = database.prepare(
+      'INSERT OR REPLACE INTO outcomes (seq, state, completed_at, result_bytes, error, result) VALUES (?, ?, ?, ?, ?, ?)',
     );
     this.#insertPayload = database.prepare('INSERT OR REPLACE INTO payloads (key, body) VALUES (?, ?)');
     this.#readPayload = database.prepare('SELECT body FROM payloads WHERE key = ?').pluck();
-    this.#findJob = database.prepare('SELECT * FROM jobs WHERE id = ?');
-    this.#bury = database.prepare(
-      `UPDATE jobs SET state = ${TOMBSTONE}, args = NULL, result = NULL, error = NULL, args_bytes = 0, result_bytes = 0 WHERE seq = ?`,
+    this.#findJob = database.prepare(`${SELECT_JOBS} WHERE jobs.id = ?`);
+    this.#bury = database.prepare('UPDATE jobs SET args = NULL, args_bytes = 0 WHERE seq = ?');
+    this.#buryOutcome = database.prepare(
+      `UPDATE outcomes SET state = ${TOMBSTONE}, result = NULL, error = NULL, result_bytes = 0 WHERE seq = ?`,
     );
     this.#dropPayloads = database.prepare('DELETE FROM payloads WHERE key IN (?, ?)');
     this.#saveSession = database.prepare(
@@ -102,7 +104,7 @@ export class Journal {
     this.#findSession = database.prepare('SELECT * FROM sessions WHERE id = ?');
     this.#sessionJobs = database
       .prepare(
-        `SELECT id FROM jobs WHERE session_id = ? AND completed_at IS NOT NULL AND state < ${TOMBSTONE} ORDER BY completed_at, seq`,
+        `SELECT id FROM jobs JOIN outcomes USING (seq) WHERE session_id = ? AND outcomes.state < ${TOMBSTONE} ORDER BY completed_at, seq`,
       )
       .pluck();
     this.#saveSchedule = database.prepare(
@@ -110,6 +112,7 @@ export class Journal {
     );
     this.#dropSchedule = database.prepare('DELETE FROM schedules WHERE id = ?');
     this.#dropSession = database.prepare('DELETE FROM sessions WHERE id = ?');
+    this.#frontier = new Frontier(database);
   }
 
   /** Makes the records of one turn durable, all or none. @throws SqliteError; then nothing was written and the call may be repeated. */
@@ -124,43 +127,32 @@ export class Journal {
       for (const session of records.sessions) this.#writeSession(session);
       for (const schedule of records.schedules) this.#writeSchedule(schedule);
       for (const id of records.tombstones) this.#writeTombstone(id, buried);
+      this.#frontier.advance();
       this.#commit.run();
     } catch (error) {
       if (this.database.inTransaction) this.#rollback.run();
       throw error;
     }
+    this.#frontier.committed();
     this.census.written(records.jobs);
     this.census.buried(buried);
   }
 
   #saveJob(job: Job): void {
-    if (job.stored) this.#update(job);
-    else this.#insert(job);
+    if (!job.stored) this.#insert(job);
+    else if (job.state !== 'completed') this.#update(job);
+    if (job.completedAt === null) return;
+    const { seq, completedAt, resultBytes } = job;
+    const result = this.#inline(seq * 2 + 1, job.result);
+    this.#insertOutcome.run(seq, STATE_NUMBER[job.state], completedAt, resultBytes, errorOf(job), result);
+    this.#frontier.settled(seq);
   }
 
-  /** Most jobs end well: of such a one only what that changes is written. */
+  /** Not for a job that ended well: its row says what its outcome does not. */
   #update(job: Job): void {
-    const { seq, completedAt, resultBytes } = job;
+    const { seq, attempt, dueAt, interruptions } = job;
     const state = STATE_NUMBER[job.state];
-    const result = this.#inline(seq * 2 + 1, job.result);
-    if (job.state === 'completed') {
-      this.#completeJob.run(state, completedAt, resultBytes, result, seq);
-      return;
-    }
-    const error = job.error === null ? null : JSON.stringify(job.error);
-    const { attempt, dueAt, interruptions } = job;
-    this.#updateJob.run(
-      state,
-      attempt,
-      dueAt,
-      completedAt,
-      interruptions,
-      executionText(job),
-      error,
-      resultBytes,
-      result,
-      seq,
-    );
+    this.#updateJob.run(state, attempt, dueAt, interruptions, executionText(job), errorOf(job), seq);
   }
 
   /** Most jobs start at once and ask for nothing special: such a one needs half of the columns. */
@@ -169,6 +161,7 @@ export class Journal {
     const state = STATE_NUMBER[job.state];
     const args = this.#inline(seq * 2, job.args);
     const execution = executionText(job);
+    this.#frontier.added(seq);
     if (isOrdinary(job)) {
       this.#insertOrdinary.run(
         seq,
@@ -188,9 +181,7 @@ export class Journal {
     }
     this.#insertJob.run(
       ...[seq, id, task, queue, state, attempt, maxAttempts, timeoutMs, job.delayMs, job.runAt, createdAt, job.dueAt],
-      ...[job.completedAt, job.interruptions, job.sessionId, job.secrets === 'none' ? 0 : 1, execution],
-      ...[job.error === null ? null : JSON.stringify(job.error), argsBytes, args, job.resultBytes],
-      this.#inline(seq * 2 + 1, job.result),
+      ...[job.interruptions, job.sessionId, job.secrets === 'none' ? 0 : 1, execution, errorOf(job), argsBytes, args],
     );
   }
 
@@ -214,17 +205,18 @@ export class Journal {
 
   #writeTombstone(id: string, buried: number[]): void {
     const row = this.#findJob.get(id) as JobRow | undefined;
-    if (row === undefined || row.state === TOMBSTONE) return;
+    if (row === undefined || row.end_state === null || row.end_state === TOMBSTONE) return;
     this.#bury.run(row.seq);
+    this.#buryOutcome.run(row.seq);
     this.#dropPayloads.run(row.seq * 2, row.seq * 2 + 1);
-    buried.push(row.state);
+    buried.push(row.end_state);
   }
 
   /** A job that is not in memory, `expired` when only its id is kept, or null. */
   findJob(id: string): Job | 'expired' | null {
     const row = this.#findJob.get(id) as JobRow | undefined;
     if (row === undefined) return null;
-    return row.state === TOMBSTONE ? 'expired' : jobOf(row);
+    return row.end_state === TOMBSTONE ? 'expired' : jobOf(row);
   }
 
   /**
@@ -243,7 +235,7 @@ export class Journal {
     const text = this.#readPayload.get(job.seq * 2 + 1) as string | undefined;
     if (text !== undefined) return text;
     const kept = this.#findJob.get(job.id) as JobRow | undefined;
-    if (job.resultBytes > 0 && kept !== undefined && kept.state !== TOMBSTONE && kept.result === null) {
+    if (job.resultBytes > 0 && kept !== undefined && kept.end_state !== TOMBSTONE && kept.result === null) {
       throw new DamagedJournalError(`the result of job ${job.id} is missing`);
     }
     return kept?.result ?? null;
@@ -254,10 +246,10 @@ export class Journal {
     return row === undefined ? null : sessionOf(row);
   }
 
-  /** Everything unfinished. */
+  /** Everything unfinished. @throws DamagedJournalError when arguments are missing: what nobody knows the arguments of must never run */
   load(): StoredState {
-    const rows = this.database.prepare('SELECT * FROM jobs WHERE completed_at IS NULL ORDER BY seq').all() as JobRow[];
-    const jobs = rows.map((row) => ({ job: jobOf(row), execution: executionOf(row) }));
+    const jobs = this.#frontier.unfinished().map((row) => ({ job: jobOf(row), execution: executionOf(row) }));
+    for (const { job } of jobs) if (job.args === null) this.readArgs(job);
     const sessionRows = this.database
       .prepare(`SELECT * FROM sessions WHERE closed_at IS NULL ORDER BY opened_at`)
       .all() as SessionRow[];
@@ -314,6 +306,10 @@ export class Journal {
   }
 }
 
+function errorOf(job: Job): string | null {
+  return job.error === null ? null : JSON.stringify(job.error);
+}
+
 /** Whether everything but the ordinary columns of a new job is empty. */
 function isOrdinary(job: Job): boolean {
   return (
@@ -323,7 +319,6 @@ function isOrdinary(job: Job): boolean {
     job.sessionId === null &&
     job.secrets === 'none' &&
     job.error === null &&
-    job.completedAt === null &&
     job.interruptions === 0
   );
 }

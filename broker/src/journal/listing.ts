@@ -2,7 +2,7 @@
 import type { Database } from 'better-sqlite3';
 import type { Job, Session } from '../core/index.js';
 import { type JobRow, jobOf, type SessionRow, STATE_NUMBER, sessionOf } from './rows.js';
-import { TOMBSTONE } from './schema.js';
+import { SELECT_JOBS, TOMBSTONE } from './schema.js';
 
 export function listJobs(
   database: Database,
@@ -14,7 +14,8 @@ export function listJobs(
   const number = state === null ? null : (STATE_NUMBER[state] ?? -1);
   const rows = database
     .prepare(
-      `SELECT * FROM jobs WHERE seq < ? AND state < ${TOMBSTONE} AND (? IS NULL OR state = ?) ORDER BY seq DESC LIMIT ?`,
+      `${SELECT_JOBS} WHERE jobs.seq < ? AND ifnull(outcomes.state, 0) < ${TOMBSTONE} AND (? IS NULL OR ifnull(outcomes.state, jobs.state) = ?)
+       ORDER BY jobs.seq DESC LIMIT ?`,
     )
     .all(before, number, number, limit) as JobRow[];
   const last = rows.at(-1);

@@ -25,9 +25,11 @@ export class Maintenance {
   readonly #retention: Retention;
   readonly #doomed: Statement;
   readonly #dropJob: Statement;
+  readonly #dropOutcome: Statement;
   readonly #dropPayloads: Statement;
   readonly #oldSessions: Statement;
   readonly #dropSessionJobs: Statement;
+  readonly #dropSessionOutcomes: Statement;
   readonly #dropSessionPayloads: Statement;
   readonly #dropSession: Statement;
   readonly #census: Census;
@@ -38,11 +40,12 @@ export class Maintenance {
     this.#retention = retention;
     this.#doomed = database
       .prepare(
-        `SELECT seq FROM jobs WHERE completed_at IS NOT NULL AND completed_at < ?
+        `SELECT outcomes.seq FROM outcomes CROSS JOIN jobs USING (seq) WHERE completed_at < ?
        AND (session_id IS NULL OR session_id NOT IN (SELECT id FROM sessions WHERE closed_at IS NULL)) ORDER BY completed_at LIMIT ?`,
       )
       .pluck();
-    this.#dropJob = database.prepare('DELETE FROM jobs WHERE seq = ? RETURNING state').pluck();
+    this.#dropJob = database.prepare('DELETE FROM jobs WHERE seq = ?');
+    this.#dropOutcome = database.prepare('DELETE FROM outcomes WHERE seq = ? RETURNING state').pluck();
     this.#dropPayloads = database.prepare('DELETE FROM payloads WHERE key IN (?, ?)');
     this.#oldSessions = database
       .prepare('SELECT id FROM sessions WHERE closed_at < ? ORDER BY closed_at LIMIT ?')
@@ -51,7 +54,10 @@ export class Maintenance {
       `DELETE FROM payloads WHERE key IN
        (SELECT seq * 2 + side FROM jobs, (SELECT 0 AS side UNION ALL SELECT 1) WHERE session_id = ?)`,
     );
-    this.#dropSessionJobs = database.prepare('DELETE FROM jobs WHERE session_id = ? RETURNING state').pluck();
+    this.#dropSessionOutcomes = database
+      .prepare('DELETE FROM outcomes WHERE seq IN (SELECT seq FROM jobs WHERE session_id = ?) RETURNING state')
+      .pluck();
+    this.#dropSessionJobs = database.prepare('DELETE FROM jobs WHERE session_id = ?');
     this.#dropSession = database.prepare('DELETE FROM sessions WHERE id = ?');
   }
 
@@ -89,12 +95,14 @@ export class Maintenance {
         const jobs = this.#doomed.all(before, limit) as number[];
         for (const seq of jobs) {
           this.#dropPayloads.run(seq * 2, seq * 2 + 1);
-          removed.push(...(this.#dropJob.all(seq) as number[]));
+          removed.push(...(this.#dropOutcome.all(seq) as number[]));
+          this.#dropJob.run(seq);
         }
         const sessions = before === Number.MAX_SAFE_INTEGER ? [] : (this.#oldSessions.all(before, 4) as string[]);
         for (const id of sessions) {
           this.#dropSessionPayloads.run(id);
-          removed.push(...(this.#dropSessionJobs.all(id) as number[]));
+          removed.push(...(this.#dropSessionOutcomes.all(id) as number[]));
+          this.#dropSessionJobs.run(id);
           this.#dropSession.run(id);
         }
         return jobs.length + sessions.length;

@@ -71,24 +71,11 @@ function unmarkDamaged(path: string): void {
   rmSync(`${path}.damaged`, { force: true });
 }
 
-/** A job without its arguments would run with others than it was given: then the journal is not to be believed. Looks at unfinished jobs only. */
-function refuseMissingArgs(journal: Journal): void {
-  const missing = journal.database
-    .prepare(
-      `SELECT id FROM jobs WHERE completed_at IS NULL AND args IS NULL
-       AND NOT EXISTS (SELECT 1 FROM payloads WHERE key = jobs.seq * 2) LIMIT 1`,
-    )
-    .pluck()
-    .get() as string | undefined;
-  if (missing !== undefined) throw new DamagedJournalError(`the arguments of job ${missing} are missing`);
-}
-
 function open(path: string, durability: Durability): Omit<OpenedJournal, 'setAside'> {
   closeSync(openSync(path, 'a', 0o600));
   const journal = new Journal(path, durability);
   try {
     journal.checkSize(path);
-    refuseMissingArgs(journal);
     const state = journal.load();
     const instance = journal.meta('instance', () => randomBytes(6).toString('hex'));
     const generation = Number(journal.meta('generation', () => '0')) + 1;

@@ -6,6 +6,7 @@ import {
   type JobError,
   newSchedule,
   newSession,
+  reservationOf,
   type Schedule,
   type ScheduleDefinition,
   type Session,
@@ -26,7 +27,6 @@ export interface JobRow {
   readonly run_at: number | null;
   readonly created_at: number;
   readonly due_at: number | null;
-  readonly completed_at: number | null;
   readonly interruptions: number;
   readonly session_id: string | null;
   readonly needs_secrets: number;
@@ -34,7 +34,11 @@ export interface JobRow {
   readonly error: string | null;
   readonly args_bytes: number;
   readonly args: string | null;
-  readonly result_bytes: number;
+  /** The outcome; all null while the job is unfinished. */
+  readonly end_state: number | null;
+  readonly completed_at: number | null;
+  readonly end_error: string | null;
+  readonly result_bytes: number | null;
   readonly result: string | null;
 }
 
@@ -44,28 +48,29 @@ export const STATE_NUMBER: Readonly<Record<string, number>> = Object.fromEntries
 );
 
 export function jobOf(row: JobRow): Job {
+  const error = row.end_state === null ? row.error : row.end_error;
   return {
     seq: row.seq,
     id: row.id,
     task: row.task,
     queue: row.queue,
-    state: JOB_STATES[row.state] ?? 'discarded',
+    state: JOB_STATES[row.end_state ?? row.state] ?? 'discarded',
     attempt: row.attempt,
     maxAttempts: row.max_attempts,
     timeoutMs: row.timeout_ms,
     delayMs: row.delay_ms,
     runAt: row.run_at,
     createdAt: row.created_at,
-    dueAt: row.due_at,
+    dueAt: row.end_state === null ? row.due_at : null,
     completedAt: row.completed_at,
     interruptions: row.interruptions,
     sessionId: row.session_id,
     secrets: row.needs_secrets === 1 && row.completed_at === null ? 'missing' : 'none',
-    error: row.error === null ? null : (JSON.parse(row.error) as JobError),
+    error: error === null ? null : (JSON.parse(error) as JobError),
     argsBytes: row.args_bytes,
     args: row.args,
     resident: false,
-    resultBytes: row.result_bytes,
+    resultBytes: row.result_bytes ?? 0,
     result: row.result,
     execution: null,
     stored: true,
@@ -78,17 +83,36 @@ export function jobOf(row: JobRow): Job {
   };
 }
 
+/** `[executionId, runtimeId, pid, extension, idempotent, startedAt]`; the first releases of the journal wrote an object. */
+type ExecutionText = readonly [string, string, number | null, boolean, boolean, number];
+
 export function executionOf(row: JobRow): StoredExecution | null {
-  return row.execution === null ? null : (JSON.parse(row.execution) as StoredExecution);
+  if (row.execution === null || row.end_state !== null) return null;
+  const stored = JSON.parse(row.execution) as ExecutionText | StoredExecution;
+  if (!isExecutionText(stored)) return stored;
+  const [executionId, runtimeId, pid, extension, idempotent, startedAt] = stored;
+  return {
+    executionId,
+    reservationId: reservationOf(executionId),
+    runtimeId,
+    pid,
+    extension,
+    idempotent,
+    startedAt,
+  };
+}
+
+function isExecutionText(stored: ExecutionText | StoredExecution): stored is ExecutionText {
+  return Array.isArray(stored);
 }
 
 /** The execution of a running job as the journal keeps it. */
 export function executionText(job: Job): string | null {
   const { execution } = job;
   if (execution === null) return null;
-  const { executionId, reservationId, runtimeId, pid, extension, idempotent, startedAt } = execution;
+  const { executionId, runtimeId, pid, extension, idempotent, startedAt } = execution;
   // By hand: this is written once per job. Ids of executions are the broker's own and need no escaping.
-  return `{"executionId":"${executionId}","reservationId":"${reservationId}","runtimeId":${quote(runtimeId)},"pid":${pid},"extension":${extension},"idempotent":${idempotent},"startedAt":${startedAt}}`;
+  return `["${executionId}",${quote(runtimeId)},${pid},${extension},${idempotent},${startedAt}]`;
 }
 
 export interface SessionRow {

@@ -5,9 +5,12 @@
 import type { Database } from 'better-sqlite3';
 
 /**
- * jobs: one row per job, small (texts over {@link INLINE_BYTES} go to `payloads`), written when it is enqueued, started and settled. `state` is an
- * index into JOB_STATES, 7 is a tombstone: only the id is left. The index on completed_at serves both ends: unfinished jobs are its NULLs,
- * the oldest finished ones come next.
+ * jobs: one row per job, small (texts over {@link INLINE_BYTES} go to `payloads`), written when it is enqueued and started. outcomes: one row per finished
+ * job, appended when it is settled and changed only by retention; what it says overrides the job's row. So an ordinary job is two rows that are written once.
+ * `state` is an index into JOB_STATES, 7 is a tombstone: only the id is left.
+ *
+ * Unfinished are the jobs without an outcome. To find them at a start without walking over the history, `meta.frontier` divides the jobs: of those before it
+ * the unfinished ones are listed in `open_jobs`, of those from it on (a thousand at most) all are looked at. See {@link Frontier}.
  */
 const MIGRATIONS: readonly string[] = [
   `CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -27,7 +30,22 @@ const MIGRATIONS: readonly string[] = [
      id TEXT PRIMARY KEY, definition TEXT NOT NULL, next_at INTEGER, last_at INTEGER, cancelled_at INTEGER, last_job_id TEXT) WITHOUT ROWID;`,
   `ALTER TABLE sessions ADD COLUMN runtime_pid INTEGER;
    ALTER TABLE sessions ADD COLUMN lost_at INTEGER;`,
+  `CREATE TABLE outcomes (
+     seq INTEGER PRIMARY KEY, state INTEGER NOT NULL, completed_at INTEGER NOT NULL, result_bytes INTEGER NOT NULL, error TEXT, result TEXT);
+   INSERT INTO outcomes SELECT seq, state, completed_at, result_bytes, error, result FROM jobs WHERE completed_at IS NOT NULL ORDER BY seq;
+   CREATE TABLE open_jobs (seq INTEGER PRIMARY KEY);
+   INSERT INTO open_jobs SELECT seq FROM jobs WHERE completed_at IS NULL;
+   INSERT INTO meta SELECT 'frontier', ifnull(max(seq), 0) + 1 FROM jobs;
+   DROP INDEX jobs_by_completion;
+   ALTER TABLE jobs DROP COLUMN completed_at;
+   ALTER TABLE jobs DROP COLUMN result_bytes;
+   ALTER TABLE jobs DROP COLUMN result;
+   CREATE INDEX outcomes_by_completion ON outcomes (completed_at, state);`,
 ];
+
+/** A job as one row with its outcome, whose columns are NULL while it is unfinished; a condition may follow. */
+export const SELECT_JOBS = `SELECT jobs.*, outcomes.state AS end_state, outcomes.completed_at, outcomes.error AS end_error, outcomes.result_bytes,
+  outcomes.result FROM jobs LEFT JOIN outcomes USING (seq)`;
 
 /** Texts up to this many UTF-16 units stand in the row itself. */
 export const INLINE_BYTES = 2048;
