@@ -92,9 +92,7 @@ export class Broker {
   /** Takes over an accepted socket. */
   accept(socket: Socket): void {
     const id = this.#nextConnection++;
-    const connection = new Connection(id, socket, this.core.settings.maxFrameBytes, () =>
-      this.#guard(() => this.#release()),
-    );
+    const connection = new Connection(id, socket, this.core.settings, () => this.#guard(() => this.#release()));
     this.#connections.set(id, connection);
     this.#input(() => peerConnected(this.core, id));
     socket.on('data', (chunk: Buffer) => this.#guard(() => this.#received(connection, chunk)));

@@ -304,6 +304,30 @@ test('what a job, a queue and a session get when they name nothing is set by lim
   });
 });
 
+test('max_unread_bytes: a peer that lets so much wait unread is cut off, and nobody else', async () => {
+  const other = new BrokerHome();
+  try {
+    const broker = await other.start(['--limit', 'max_unread_bytes=1MiB']);
+    const [deaf, watcher] = [await RawPeer.client(other.socket), await RawPeer.client(other.socket)];
+    const executor = await RawPeer.worker(other.socket, ['t'], { max_concurrency: 4 });
+    const jobs: unknown[] = [];
+    for (let n = 0; n < 4; n++)
+      jobs.push((await watcher.request('enqueue', { task: 't', args: {}, watch: true }))['job_id']);
+    await deaf.request('watch', { job_ids: jobs });
+    deaf.socket.pause();
+    for (let n = 0; n < 4; n++) {
+      const { ids } = await executor.execute();
+      executor.send({ version: 1, type: 'succeeded', request_id: `r${n}`, ...ids, result: long(900_000) });
+      await watcher.take('job_settled');
+    }
+    expect(await broker.event('peer.cut_off')).toMatchObject({ reason: 'slow_consumer' });
+    expect((await watcher.request('heartbeat')).type).toBe('heartbeat_ok');
+    for (const peer of [deaf, watcher, executor]) await peer.close();
+  } finally {
+    await other.remove();
+  }
+});
+
 test('every limit reaches the broker by its name', async () => {
   const other = new BrokerHome();
   try {

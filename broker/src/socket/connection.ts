@@ -7,11 +7,15 @@ import { encodeFrames, FrameReader } from '@reelhost/protocol';
 
 /** Bytes waiting to be read by the peer above which its own requests wait. */
 const PAUSE_BYTES = 1_048_576;
-/** Bytes waiting above which the peer is cut off. */
-const CUT_OFF_BYTES = 33_554_432;
 
 /** How long an ended connection may take to read its last message. */
 const LINGER_MS = 1000;
+
+export interface ConnectionLimits {
+  readonly maxFrameBytes: number;
+  /** Bytes waiting to be read by the peer above which it is cut off. */
+  readonly maxUnreadBytes: number;
+}
 
 export class Connection {
   readonly id: number;
@@ -20,16 +24,18 @@ export class Connection {
   turn = -1;
   framesTaken = 0;
   readonly #socket: Socket;
+  readonly #maxUnreadBytes: number;
   #texts: string[] = [];
   #reading = true;
   #congested = false;
   #ending = false;
 
   /** `onDrained` is called when a congested peer has read enough. */
-  constructor(id: number, socket: Socket, maxFrameBytes: number, onDrained: () => void) {
+  constructor(id: number, socket: Socket, limits: ConnectionLimits, onDrained: () => void) {
     this.id = id;
+    this.#maxUnreadBytes = limits.maxUnreadBytes;
     this.#socket = socket;
-    this.reader = new FrameReader(maxFrameBytes);
+    this.reader = new FrameReader(limits.maxFrameBytes);
     socket.on('drain', () => {
       if (this.#congested) this.resume();
       this.#congested = false;
@@ -73,7 +79,7 @@ export class Connection {
     this.#texts = [];
     this.#socket.write(bytes);
     const waiting = this.#socket.writableLength;
-    if (waiting > CUT_OFF_BYTES) {
+    if (waiting > this.#maxUnreadBytes) {
       this.destroy();
       return false;
     }
