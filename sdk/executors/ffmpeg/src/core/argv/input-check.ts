@@ -5,7 +5,8 @@ import { decodeUtf8, MAX_LIST_BYTES, parseConcatList } from './concat-list.js';
 import { checkGraph } from './filter-check.js';
 import type { InputKind } from './format-policy.js';
 import type { OptionContext } from './option-check.js';
-import { normalPath, parentOf, pathProblem } from './path-rules.js';
+import { extensionOf, normalPath, parentOf, pathProblem } from './path-rules.js';
+import { playlistProblem, SCRIPT_EXTENSIONS } from './sniff.js';
 import type { Problem } from './verdict.js';
 
 /** How the input is opened. `glob`: argv set -pattern_type glob. */
@@ -30,6 +31,8 @@ export function inputProblem(name: string, use: InputUse, context: OptionContext
   if (/%[*?[\]{}]/.test(name))
     return no('pattern.glob', '"%" followed by a glob character is not allowed in an input name');
   const { paths } = context;
+  if (SCRIPT_EXTENSIONS.has(extensionOf(name)))
+    return { ok: false, problem: playlistProblem(name, 'a script or drawing') };
   if (use.kind === 'concat') return checkList(name, context);
   const forced = use.demuxer === 'image2' || (use.demuxer ?? '').endsWith('_pipe');
   if (use.glob) {

@@ -43,7 +43,7 @@ const CODEC_NAMES = new Set(
     ' ',
   ),
 );
-const REFUSED_CODERS = /_(omx|v4l2m2m)$|^(libgme|vapoursynth)$/;
+const REFUSED_CODERS = /_(omx|v4l2m2m)$|^(libgme|vapoursynth|librsvg)$/;
 
 /** Judges one option; a denial, or the words that stand for it. */
 export function checkOption(option: GivenOption, place: OptionPlace, context: OptionContext): ModelOption | Denial {

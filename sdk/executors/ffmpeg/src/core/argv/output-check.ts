@@ -6,9 +6,9 @@
 import type { NamedValue } from './av-options.js';
 import type { GivenFile } from './command-line.js';
 import { type OutputChoice, outputKind } from './format-policy.js';
+import { literalPattern, outputPattern, templateSource } from './name-patterns.js';
 import type { OptionContext } from './option-check.js';
 import { extensionOf, foldedPath, normalPath, parentOf, pathProblem } from './path-rules.js';
-import { outputPattern } from './session-paths.js';
 import type { Problem } from './verdict.js';
 
 /** A problem, with the word it is about. */
@@ -20,6 +20,9 @@ export type NamedAt = { value: NamedValue; index: number };
 /** Where ffmpeg puts two-pass logs when -passlogfile does not say. */
 const DEFAULT_PASS_LOG = 'ffmpeg2pass';
 
+/** Values of -flags that may ask for a pass: a number or "all" may hold any flag. */
+const FIRST_OR_SECOND_PASS = /pass[12]|\d|all|max/;
+
 /** Judges an output; undefined when all its names are fine. */
 export function outputProblem(
   file: GivenFile,
@@ -27,7 +30,7 @@ export function outputProblem(
   named: readonly NamedAt[],
   context: OptionContext,
 ): OutputProblem | undefined {
-  const own = nameProblem(file, choice, named, context) ?? passProblem(file, context);
+  const own = nameProblem(file, choice, named, context) ?? passProblem(file, context) ?? temporaryProblem(file);
   if (own !== undefined) return { ...own, index: file.index, argument: file.name };
   for (const { value, index } of named) {
     const problem = namedProblem(value, file.name, context);
@@ -60,14 +63,20 @@ function nameProblem(
     case 'file':
       return context.paths.output(name);
     case 'image':
+      if (hasOption(file, 'atomic_writing', /./)) context.paths.withTemporaries();
       return templateProblem(name, '', context);
     case 'segment':
+      context.paths.withTemporaries();
       return segmentFormatProblem(name, named) ?? templateProblem(name, '', context);
     case 'hls':
+      context.paths.withTemporaries();
+      madeByHls(file, named, context);
       return (
         templateProblem(name, 'v', context) ?? hlsSegmentsProblem(file, named, context) ?? context.paths.beside(name)
       );
     case 'dash':
+      context.paths.withTemporaries();
+      madeByDash(file, context);
       return context.paths.output(name) ?? dashSegmentsProblem(file, context) ?? context.paths.beside(name);
   }
 }
@@ -82,16 +91,38 @@ function segmentFormatProblem(name: string, named: readonly NamedAt[]): Problem 
     : inner.problem;
 }
 
-/** Names the muxer makes without being told: `STEM0.ts`, in one file `STEM.ts`, `STEM0.vtt` for subtitles, `init.mp4` for fragments. */
+/** Whatever argv says about segments: `STEM0.vtt` and `STEM_vtt.m3u8` for subtitles, `init.mp4` (with variants `init_0.mp4`) for fragments. */
+function madeByHls(file: GivenFile, named: readonly NamedAt[], context: OptionContext): void {
+  const stem = templateSource(foldedPath(file.name).replace(/\.[^./]*$/, ''));
+  const folder = templateSource(folderOf(foldedPath(file.name)));
+  context.paths.made(new RegExp(`^${stem}(-?\\d+\\.vtt|_vtt\\.m3u8)$`));
+  if (!hasOption(file, 'hls_segment_type', /fmp4|1/)) return;
+  const given = named.findLast((one) => one.value.option === 'hls_fmp4_init_filename')?.value.value ?? 'init.mp4';
+  const init = foldedPath(given);
+  const dot = init.lastIndexOf('.') > init.lastIndexOf('/') ? init.lastIndexOf('.') : init.length;
+  const [own, extension] = [init.slice(0, dot), init.slice(dot)].map(templateSource);
+  context.paths.made(new RegExp(`^${folder}${own}(_\\d+)?${extension}$`));
+}
+
+/** Playlists for players of the other kind, when asked for: `master.m3u8` and `media_0.m3u8`. */
+function madeByDash(file: GivenFile, context: OptionContext): void {
+  const folder = literalPattern(folderOf(foldedPath(file.name)));
+  context.paths.made(new RegExp(`^${folder}(master|media_\\d+)\\.m3u8$`));
+}
+
+/** The folder of a folded path, with its slash; `''` at the top. */
+function folderOf(path: string): string {
+  const folder = parentOf(path);
+  return folder === '' ? '' : `${folder}/`;
+}
+
+/** Names the muxer makes without being told: `STEM0.ts`, in one file `STEM.ts`, `STEM0.vtt` for subtitles. */
 function hlsSegmentsProblem(file: GivenFile, named: readonly NamedAt[], context: OptionContext): Problem | undefined {
   if (named.some((one) => one.value.option === 'hls_segment_filename')) return undefined;
   const stem = normalPath(file.name).replace(/\.[^./]*$/, '');
   const digits = hasOption(file, 'hls_flags', /single_file/) ? '*' : '+';
-  const names = [`${literalPattern(foldedPath(stem)).replaceAll('%v', '[^/]+')}-?\\d${digits}\\.(ts|m4s|mp4|vtt|aac)`];
-  const folder = parentOf(foldedPath(stem));
-  if (hasOption(file, 'hls_segment_type', /fmp4|1/))
-    names.push(literalPattern(folder === '' ? 'init.mp4' : `${folder}/init.mp4`));
-  return context.paths.output(`${stem}%d.ts`, new RegExp(`^(${names.join('|')})$`));
+  const pattern = new RegExp(`^${templateSource(foldedPath(stem))}-?\\d${digits}\\.(ts|m4s|mp4|vtt|aac)$`);
+  return context.paths.output(`${stem}%d.ts`, pattern);
 }
 
 function hasOption(file: GivenFile, name: string, value: RegExp): boolean {
@@ -115,17 +146,10 @@ function derivedFrom(stem: string): RegExp {
   return new RegExp(`^${literalPattern(foldedPath(stem))}-?\\d+(-\\d+)?\\.[a-z0-9]+$`);
 }
 
-function literalPattern(text: string): string {
-  return text.replace(/[.*+?^${}()|[\]\\/]/g, '\\$&');
-}
-
 function templateProblem(name: string, letters: string, context: OptionContext): Problem | undefined {
   const template = outputPattern(name, letters);
   return template.ok ? context.paths.output(name, template.pattern) : template.problem;
 }
-
-/** Matches nothing: the name is a template whose results are not compared with inputs. */
-const NO_NAME = /^(?!)/;
 
 function namedProblem(named: NamedValue, output: string, context: OptionContext): Problem | undefined {
   const { value, use, option } = named;
@@ -170,8 +194,9 @@ function derivedNameProblem(value: string, output: string, context: OptionContex
       message: 'only letters, digits, ".", "-", "_" and fields such as $Number$ are allowed in this name',
     };
   }
-  const path = `${folder === '' ? '' : `${folder}/`}${value.replace(/^\$/, 'x')}`;
-  return context.paths.output(path, template ? NO_NAME : undefined);
+  const beside = (name: string): string => `${folder === '' ? '' : `${folder}/`}${name}`;
+  const pattern = template ? new RegExp(`^${templateSource(foldedPath(beside(value)))}$`) : undefined;
+  return context.paths.output(beside(value.replace(/^\$/, 'x')), pattern);
 }
 
 function prefixProblem(value: string): Problem | undefined {
@@ -187,9 +212,20 @@ function passProblem(file: GivenFile, context: OptionContext): Problem | undefin
   return undefined;
 }
 
-/** Prefixes of the logs that ffmpeg and the encoders choose themselves. A number or "all" as -flags may hold any flag. */
+/** The second pass of Xvid writes what the first had learnt to a file in /tmp. */
+function temporaryProblem(file: GivenFile): Problem | undefined {
+  const coder = /^(c|codec|vcodec)$/;
+  if (!file.options.some(({ name, value }) => coder.test(name) && value === 'libxvid')) return undefined;
+  if (!hasOption(file, 'pass', /[23]/) && !hasOption(file, 'flags', FIRST_OR_SECOND_PASS)) return undefined;
+  return {
+    rule: 'option.refused',
+    message: 'libxvid writes a file outside the session in its second pass; encode in one pass, or with mpeg4',
+  };
+}
+
+/** Prefixes of the logs that ffmpeg and the encoders choose themselves. */
 function passLogs(file: GivenFile): string[] {
-  const flagged = hasOption(file, 'flags', /pass[12]|\d|all|max/);
+  const flagged = hasOption(file, 'flags', FIRST_OR_SECOND_PASS);
   const inParams = (option: string): boolean => hasOption(file, option, /(^|:)\s*pass\s*=/i);
   const own = hasOption(file, 'pass', /./) && !file.options.some((option) => option.name === 'passlogfile');
   return [

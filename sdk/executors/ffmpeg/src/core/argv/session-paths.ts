@@ -4,6 +4,7 @@
  *
  * Order: every name is judged by path-rules first; then it is looked up; `overlap` is asked once, when all names are known.
  */
+import { globPattern, numberPattern } from './name-patterns.js';
 import { extensionOf, foldedPath, nameOf, normalPath, parentOf, pathProblem } from './path-rules.js';
 import type { FileFacts, SessionFiles } from './session-files.js';
 import { isTagged, playlistKind, playlistProblem, SCRIPT_EXTENSIONS, SNIFF_BYTES } from './sniff.js';
@@ -37,6 +38,8 @@ export class SessionPaths {
   readonly #files: SessionFiles;
   readonly #read = new Map<string, string | undefined>();
   readonly #written: Written[] = [];
+  readonly #made: RegExp[] = [];
+  #temporaries = false;
   readonly #folders = new Set<string>();
 
   constructor(files: SessionFiles) {
@@ -77,7 +80,7 @@ export class SessionPaths {
   }
 
   #sniff(normal: string): Problem | undefined {
-    if (SCRIPT_EXTENSIONS.has(extensionOf(normal))) return playlistProblem(normal, 'a script');
+    if (SCRIPT_EXTENSIONS.has(extensionOf(normal))) return playlistProblem(normal, 'a script or drawing');
     const first = this.#files.head(normal, 4_096);
     if (first === undefined) return missing(normal);
     const enough = first.whole || (first.bytes.includes('\0') && !isTagged(first.bytes));
@@ -191,6 +194,16 @@ export class SessionPaths {
     return this.#plainFolder(parentOf(normalPath(path)));
   }
 
+  /** Names (folded session paths) that a muxer makes without being told: nothing that is read may be called so. */
+  made(pattern: RegExp): void {
+    this.#made.push(pattern);
+  }
+
+  /** A muxer of this argv writes NAME.tmp first, for every name: nothing that is read may be called so either. */
+  withTemporaries(): void {
+    this.#temporaries = true;
+  }
+
   /** A missing folder must be missing altogether: no file or link stands where one of its parents would be. */
   #blockedFolder(folder: string): Problem | undefined {
     const parts = folder.split('/');
@@ -218,7 +231,8 @@ export class SessionPaths {
 
   /** Something that is both read and written, or written twice, in one argv. */
   overlap(): (Problem & { path: string }) | undefined {
-    const readNames = new Map([...this.#read].map(([path, id]) => [foldedPath(path), id]));
+    const readNames = new Set([...this.#read.keys()].map(foldedPath));
+    if (this.#temporaries) for (const name of [...readNames]) readNames.add(name.replace(/\.tmp$/, ''));
     const readIds = new Set([...this.#read.values()].filter((id) => id !== undefined));
     const seen = new Set<string>();
     for (const { path, pattern, numbered } of this.#written) {
@@ -227,7 +241,7 @@ export class SessionPaths {
       const same =
         readNames.has(folded) ||
         (facts?.kind === 'file' && readIds.has(facts.id)) ||
-        (pattern !== undefined && [...readNames.keys()].some((name) => pattern.test(name)));
+        (pattern !== undefined && [...readNames].some((name) => pattern.test(name)));
       if (same)
         return {
           path,
@@ -238,6 +252,17 @@ export class SessionPaths {
       if (seen.has(folded)) return { path, rule: 'output.twice', message: `"${path}" would be written twice` };
       seen.add(folded);
     }
+    const made = [...this.#read.keys()].find((path) => {
+      const name = foldedPath(path);
+      const names = this.#temporaries ? [name, name.replace(/\.tmp$/, '')] : [name];
+      return names.some((one) => this.#made.some((pattern) => pattern.test(one)));
+    });
+    if (made !== undefined)
+      return {
+        path: made,
+        rule: 'output.is-input',
+        message: `"${made}" is being read, and the format of an output writes a file of that name by itself; use another name or folder`,
+      };
     return undefined;
   }
 }
@@ -263,52 +288,4 @@ function notAFile(facts: FileFacts, path: string): Problem | undefined {
 
 function notWritable(facts: FileFacts, path: string): Problem | undefined {
   return facts.kind === 'absent' ? undefined : notAFile(facts, path);
-}
-
-const escaped = (text: string): string => text.replace(/[.*+?^${}()|[\]\\/]/g, '\\$&');
-
-/** Matches the names `%d`/`%0Nd` stands for; undefined when there is not exactly one of it or another `%`. */
-function numberPattern(name: string): RegExp | undefined {
-  const parts = name.replaceAll('%%', '\0').split(/%(?:0?\d{1,2})?d/);
-  if (parts.length !== 2 || parts.some((part) => part.includes('%'))) return undefined;
-  return new RegExp(`^${parts.map((part) => escaped(part.replaceAll('\0', '%'))).join('-?\\d+')}$`);
-}
-
-function globPattern(name: string): RegExp {
-  return new RegExp(
-    `^(?!\\.)${[...name].map((c) => (c === '*' ? '.*' : c === '?' ? '.' : escaped(c))).join('')}$`,
-    'u',
-  );
-}
-
-/**
- * Pattern over folded session paths for an output template, or why the template is not one. `letters` are the conversions allowed
- * besides the number (`%v` for variants).
- */
-export function outputPattern(
-  path: string,
-  letters: string,
-): { ok: true; pattern: RegExp | undefined } | { ok: false; problem: Problem } {
-  const conversions = [...path.replaceAll('%%', '').matchAll(/%(?:0?\d{0,2})([A-Za-z])?/g)];
-  for (const one of conversions) {
-    const letter = one[1] ?? '';
-    if (letter !== 'd' && !(letter !== '' && letters.includes(letter))) {
-      return {
-        ok: false,
-        problem: { rule: 'pattern.output', message: `"${one[0]}" is not allowed in an output name; use %d or %0Nd` },
-      };
-    }
-  }
-  const numbers = conversions.filter((one) => one[1] === 'd');
-  if (numbers.length > 1)
-    return { ok: false, problem: { rule: 'pattern.output', message: 'an output name may hold one number pattern' } };
-  if (conversions.length === 0) return { ok: true, pattern: undefined };
-  const folded = foldedPath(path).replaceAll('%%', '\0');
-  const source = folded
-    .split(/(%(?:0?\d{0,2})[a-z])/)
-    .map((part) =>
-      part.startsWith('%') ? (part.endsWith('d') ? '-?\\d+' : '[^/]+') : escaped(part.replaceAll('\0', '%')),
-    )
-    .join('');
-  return { ok: true, pattern: new RegExp(`^${source}$`) };
 }

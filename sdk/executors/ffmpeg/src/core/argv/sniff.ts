@@ -59,8 +59,8 @@ function withoutTags(bytes: string): string {
   return bytes.slice(at);
 }
 
-/** Extensions by which ffmpeg chooses a demuxer that runs a script; such a script may open any file. */
-export const SCRIPT_EXTENSIONS: ReadonlySet<string> = new Set(['avs', 'avsi', 'vpy']);
+/** Extensions by which ffmpeg chooses a demuxer that runs a script, or the decoder of drawings that name other files: neither looks at the content first. */
+export const SCRIPT_EXTENSIONS: ReadonlySet<string> = new Set(['avs', 'avsi', 'vpy', 'svg', 'svgz']);
 
 /** The problem with a file that turns out to be a playlist. */
 export function playlistProblem(path: string, kind: string): Problem {
