@@ -54,6 +54,11 @@ export function outputPattern(
   return { ok: true, pattern: new RegExp(`^${source}$`) };
 }
 
+/** Whether a muxer may fill something in: `%d`, `%v`, `$Number$`. */
+export function isTemplate(part: string): boolean {
+  return /[%$]/.test(part);
+}
+
 /** A folded name as a pattern: `%v`, `%d` and `$Number$` stand for anything but a slash. */
 export function templateSource(text: string): string {
   return text

@@ -4,7 +4,7 @@
  *
  * Order: every name is judged by path-rules first; then it is looked up; `overlap` is asked once, when all names are known.
  */
-import { globPattern, numberPattern } from './name-patterns.js';
+import { globPattern, isTemplate, numberPattern, templateSource } from './name-patterns.js';
 import { extensionOf, foldedPath, nameOf, normalPath, parentOf, pathProblem } from './path-rules.js';
 import type { FileFacts, SessionFiles } from './session-files.js';
 import { isTagged, playlistKind, playlistProblem, SCRIPT_EXTENSIONS, SNIFF_BYTES } from './sniff.js';
@@ -166,15 +166,15 @@ export class SessionPaths {
       if (blocked !== undefined) return blocked;
       // A folder with a template in its name is made by the muxer, once it knows the name.
       const given = folder.split('/');
-      const template = given.findIndex((part) => part.includes('%'));
+      const template = pattern === undefined ? -1 : given.findIndex(isTemplate);
       const known = (template < 0 ? given : given.slice(0, template)).join('/');
       if (known !== '' && this.#files.facts(known).kind === 'absent') this.#folders.add(known);
     }
     if (pattern === undefined) {
       const wrong = notWritable(this.#files.facts(normal), path) ?? this.#temporaryProblem(normal);
       if (wrong !== undefined) return wrong;
-    } else if (parent.kind === 'directory') {
-      const wrong = this.#plainFolder(folder);
+    } else {
+      const wrong = this.#plainFolders('', folder === '' ? [] : folder.split('/'));
       if (wrong !== undefined) return wrong;
     }
     this.#written.push({ path: normal, pattern, numbered });
@@ -212,6 +212,24 @@ export class SessionPaths {
       if (facts.kind === 'symlink' || facts.kind === 'other') return SPECIAL[facts.kind];
       if (facts.kind === 'file')
         return { rule: 'path.kind', message: `"${parts.slice(0, count).join('/')}" is a file, not a folder` };
+    }
+    return undefined;
+  }
+
+  /** Every folder that a template for folders can mean: no link may stand for one of them, and the last holds regular files only. */
+  #plainFolders(at: string, rest: readonly string[]): Problem | undefined {
+    const [part, ...further] = rest;
+    if (part === undefined) return this.#plainFolder(at);
+    const pattern = isTemplate(part) ? new RegExp(`^${templateSource(foldedPath(part))}$`) : undefined;
+    const meant =
+      pattern === undefined ? [part] : this.#files.names(at).filter((name) => pattern.test(foldedPath(name)));
+    for (const name of meant) {
+      const path = at === '' ? name : `${at}/${name}`;
+      const facts = this.#files.facts(path);
+      if (facts.kind === 'symlink' || facts.kind === 'other')
+        return { rule: SPECIAL[facts.kind].rule, message: `"${path}": ${SPECIAL[facts.kind].message}` };
+      const wrong = facts.kind === 'directory' ? this.#plainFolders(path, further) : undefined;
+      if (wrong !== undefined) return wrong;
     }
     return undefined;
   }
