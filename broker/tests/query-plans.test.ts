@@ -6,6 +6,7 @@ import SQLite from 'better-sqlite3';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { newSession } from '../src/core/index.js';
 import { JournalArchive } from '../src/journal/archive.js';
+import { listJobs } from '../src/journal/listing.js';
 import { Maintenance } from '../src/journal/maintenance.js';
 import { openJournal } from '../src/journal/opening.js';
 import { SessionDirectories } from '../src/state/session-directories.js';
@@ -46,6 +47,7 @@ function statements(): { readonly all: string[]; readonly plan: (sql: string) =>
     archive.findJob(waiting.id);
     archive.findSession('s');
     archive.listJobs(null, 10, null);
+    archive.listJobs('cancelled', 10, '1');
     archive.listSessions(null, 10, null);
     const maintenance = new Maintenance(journal.database, { ...RETENTION, maxJobs: 0 }, journal.census);
     while (maintenance.slice(NOW, () => performance.now()));
@@ -111,5 +113,24 @@ test('a count of finished jobs is made once and then followed: jobs that end, to
   while (maintenance.slice(NOW, () => performance.now()));
   const rows = journal.database.prepare('SELECT count(*) FROM outcomes').pluck().get();
   expect([journal.census.total(), rows]).toEqual([100, 100]);
+  journal.close();
+});
+
+test('jobs that ended in one way are listed latest end first, page by page, also when many ended in one moment', () => {
+  const { journal } = openJournal(directory, 'normal', 'x');
+  const cancelled = (seq: number, at: number) => finishedJob(seq, at, { state: 'cancelled' });
+  journal.commit(
+    recordsOf([finishedJob(1, NOW), cancelled(2, NOW + 9), cancelled(3, NOW), cancelled(4, NOW), cancelled(5, NOW)]),
+  );
+  const pages: number[][] = [];
+  for (let cursor: string | null = null; pages.length < 9; ) {
+    const page = listJobs(journal.database, 'cancelled', 2, cursor);
+    pages.push(page.jobs.map((job) => job.seq));
+    cursor = page.nextCursor;
+    if (cursor === null) break;
+  }
+  expect(pages).toEqual([[2, 5], [4, 3], []]);
+  expect(listJobs(journal.database, 'discarded', 2, null)).toEqual({ jobs: [], nextCursor: null });
+  expect(listJobs(journal.database, null, 9, '4').jobs.map((job) => job.seq)).toEqual([3, 2, 1]);
   journal.close();
 });
