@@ -35,13 +35,13 @@ function endedJobs(database: Database, state: string, limit: number, from: numbe
           | undefined);
   const seqs = database
     .prepare(
-      `SELECT seq FROM outcomes WHERE state = ? AND (completed_at < ? OR (completed_at = ? AND seq < ?))
+      `SELECT seq FROM outcomes WHERE completed_at <= ? AND state = ? AND (completed_at < ? OR seq < ?)
        ORDER BY completed_at DESC, seq DESC LIMIT ?`,
     )
     .pluck();
   const before = end?.completed_at ?? Number.MAX_SAFE_INTEGER;
   const find = database.prepare(`${SELECT_JOBS} WHERE jobs.seq = ?`);
-  const found = seqs.all(STATE_NUMBER[state] ?? -1, before, before, from ?? Number.MAX_SAFE_INTEGER, limit) as number[];
+  const found = seqs.all(before, STATE_NUMBER[state] ?? -1, before, from ?? Number.MAX_SAFE_INTEGER, limit) as number[];
   return found.map((seq) => find.get(seq) as JobRow);
 }
 
