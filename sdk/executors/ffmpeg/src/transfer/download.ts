@@ -3,7 +3,7 @@
  *
  * Order of events: request → status judged → declared length against the limit → body written to a temporary name beside the target, hashed and
  * counted in the same pass → length and digest checked → rename. The target exists only when it is whole; the temporary file never survives.
- * Memory is constant: a few blocks of a MiB. Nothing is flushed to the platter: a session directory does not outlive a crash of the host, and waiting for the
+ * Memory is constant: a few MiB. Nothing is flushed to the platter: a session directory does not outlive a crash of the host, and waiting for the
  * disk halved the throughput.
  */
 import { randomBytes } from 'node:crypto';
@@ -13,11 +13,15 @@ import type { IncomingMessage } from 'node:http';
 import { dirname, join } from 'node:path';
 import { Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { BlockPool } from './block-pool.js';
-import { BLOCK_BYTES, type ContentHash, createContentHash } from './content-hash.js';
+import { type ContentHash, createContentHash } from './content-hash.js';
 import { refusal, systemClock, type TransferClock, withTries } from './exchange.js';
 import { asTransferError, redactUrl, TransferError } from './transfer-error.js';
 import { parseObjectUrl, type Transport } from './transport.js';
+
+/** So much may wait for the disk, which gets it in one write. */
+const BATCH_BYTES = 1 << 20;
+/** So many writes may wait for the hash. */
+const MAX_UNHASHED = 4;
 
 /** What to fetch and where to. */
 export interface DownloadRequest {
@@ -82,7 +86,7 @@ async function receive(
   const hash = createContentHash(declared);
   let digested = false;
   try {
-    const sink = new BlockSink(file, hash, (bytes) => {
+    const sink = new HashedFile(file, hash, (bytes) => {
       checkSize(bytes, request.maxBytes, room);
       request.onBytes?.(bytes, declared);
     });
@@ -118,13 +122,9 @@ function checkSize(bytes: number, maxBytes: number, room: number): void {
     throw new TransferError('disk_full', `the session's disk quota has only ${Math.max(0, room)} bytes left`);
 }
 
-/** Collects what it gets into blocks; each goes to the disk, then to the hash, and comes back to be filled again. */
-class BlockSink extends Writable {
-  readonly #pool = new BlockPool();
-  readonly #hashing = new Set<Promise<void>>();
-  #order: Promise<unknown> = Promise.resolve();
-  #block: Buffer | undefined;
-  #filled = 0;
+/** Writes what it gets to the disk, several pieces at a time, and then gives the memory to the hash. */
+class HashedFile extends Writable {
+  readonly #hashing: Promise<void>[] = [];
   /** Bytes taken in so far. */
   bytes = 0;
 
@@ -133,65 +133,39 @@ class BlockSink extends Writable {
     private readonly hash: ContentHash,
     private readonly onBytes: (bytes: number) => void,
   ) {
-    super({ highWaterMark: BLOCK_BYTES });
+    super({ highWaterMark: BATCH_BYTES });
   }
 
   override _write(chunk: Buffer, _encoding: BufferEncoding, done: (error?: Error | null) => void): void {
-    try {
-      this.onBytes(this.bytes + chunk.length);
-    } catch (error) {
-      done(error as Error);
-      return;
-    }
-    this.#fill(chunk, 0, done);
+    this.#take([chunk]).then(() => done(), done);
+  }
+
+  override _writev(items: { chunk: Buffer }[], done: (error?: Error | null) => void): void {
+    this.#take(items.map(({ chunk }) => chunk)).then(() => done(), done);
   }
 
   override _final(done: (error?: Error | null) => void): void {
-    this.#flush();
-    this.#order.then(() => Promise.all(this.#hashing)).then(() => done(), done);
+    Promise.all(this.#hashing).then(() => done(), done);
   }
 
-  #fill(chunk: Buffer, from: number, done: (error?: Error | null) => void): void {
-    let at = from;
-    while (at < chunk.length) {
-      this.#block ??= this.#pool.tryTake();
-      if (this.#block === undefined) {
-        void this.#pool.take().then((block) => {
-          this.#block = block;
-          this.#fill(chunk, at, done);
-        });
-        return;
-      }
-      const copied = chunk.copy(this.#block, this.#filled, at);
-      at += copied;
-      this.#filled += copied;
-      this.bytes += copied;
-      if (this.#filled === BLOCK_BYTES) this.#flush();
+  async #take(pieces: Buffer[]): Promise<void> {
+    const from = this.bytes;
+    for (const piece of pieces) this.bytes += piece.length;
+    this.onBytes(this.bytes);
+    await this.#store(pieces, from);
+    const hashed = this.hash.update(pieces);
+    hashed.catch(() => undefined);
+    this.#hashing.push(hashed);
+    if (this.#hashing.length > MAX_UNHASHED) await this.#hashing.shift();
+  }
+
+  async #store(pieces: readonly Buffer[], from: number): Promise<void> {
+    let left = pieces;
+    for (let at = from; at < this.bytes; ) {
+      const { bytesWritten } = await this.file.writev(left, at);
+      at += bytesWritten;
+      // A short write happens when the disk is nearly full: the rest either goes in or says ENOSPC.
+      if (at < this.bytes) left = [Buffer.concat(left).subarray(bytesWritten)];
     }
-    done();
-  }
-
-  #flush(): void {
-    const block = this.#block;
-    if (block === undefined || this.#filled === 0) return;
-    const length = this.#filled;
-    const stored = this.#store(block, length, this.bytes - length);
-    // Blocks may reach the disk in any order, the hash takes them in theirs.
-    this.#order = Promise.all([this.#order, stored]).then(() => {
-      const hashed = this.hash.update(block, length).then((free) => {
-        this.#hashing.delete(hashed);
-        this.#pool.give(free);
-      });
-      hashed.catch((error: Error) => this.destroy(error));
-      this.#hashing.add(hashed);
-    });
-    this.#order.catch((error: Error) => this.destroy(error));
-    this.#block = undefined;
-    this.#filled = 0;
-  }
-
-  async #store(block: Buffer, length: number, position: number): Promise<void> {
-    // A short write happens when the disk is nearly full: the rest either goes in or says ENOSPC.
-    for (let at = 0; at < length; ) at += (await this.file.write(block, at, length - at, position + at)).bytesWritten;
   }
 }

@@ -13,14 +13,14 @@ parentPort?.on('message', (order: HashOrder) => {
         hash = createHash('sha256');
         hashes.set(order.stream, hash);
       }
-      hash.update(new Uint8Array(order.memory, 0, order.length));
-      answer({ kind: 'hashed', stream: order.stream, memory: order.memory }, [order.memory]);
+      for (const piece of order.pieces) hash.update(piece);
+      answer({ kind: 'hashed', stream: order.stream });
       return;
     }
     case 'digest': {
       const hash = hashes.get(order.stream) ?? createHash('sha256');
       hashes.delete(order.stream);
-      answer({ kind: 'digest', stream: order.stream, hex: hash.digest('hex') }, []);
+      answer({ kind: 'digest', stream: order.stream, hex: hash.digest('hex') });
       return;
     }
     case 'abandon':
@@ -29,6 +29,6 @@ parentPort?.on('message', (order: HashOrder) => {
   }
 });
 
-function answer(message: HashAnswer, handOver: ArrayBuffer[]): void {
-  parentPort?.postMessage(message, handOver);
+function answer(message: HashAnswer): void {
+  parentPort?.postMessage(message);
 }

@@ -304,6 +304,32 @@ describe('fetching an object', () => {
     expect(await readdir(folder)).toEqual(['in.bin']);
   });
 
+  it('keeps transfers apart that run at once, hashed in the thread, in pieces of any size', async () => {
+    const contents = [1, 2, 3].map((seed) => Buffer.alloc((9 << 20) + seed, `content ${seed} `));
+    answer = (request, response) => {
+      const content = contents[Number(request.url?.[1])] as Buffer;
+      response.writeHead(200);
+      // Without a length: chunks of the coding, a thousand tiny ones among them.
+      for (let at = 0; at < 1000; at += 1) response.write(content.subarray(at, at + 1));
+      response.end(content.subarray(1000));
+    };
+    const fetched = contents.map((content, index) =>
+      get({ url: url(`/${index}`), target: file(`in-${index}`) }).then((result) => [result, content] as const),
+    );
+    for (const [result, content] of await Promise.all(fetched))
+      expect(result).toEqual({ bytes: content.length, sha256: sha256(content) });
+    for (const [index, content] of contents.entries())
+      expect(sha256(await readFile(file(`in-${index}`)))).toBe(sha256(content));
+    answer = (_request, response) => response.writeHead(200).end();
+    const sent = contents.map((_content, index) => put({ source: file(`in-${index}`) }));
+    expect(await Promise.all(sent)).toEqual(
+      contents.map((content) => ({ bytes: content.length, sha256: sha256(content) })),
+    );
+    expect(seen.slice(3).map((entry) => entry.sha256)).toEqual(
+      expect.arrayContaining(contents.map((content) => sha256(content))),
+    );
+  });
+
   it('refuses another digest and leaves an existing file as it was', async () => {
     await writeFile(file('in.bin'), 'before');
     serve(Buffer.from('after'));

@@ -5,6 +5,8 @@
 import { readFileSync } from 'node:fs';
 import http from 'node:http';
 import https from 'node:https';
+import type { OnReadOpts } from 'node:net';
+import type { Duplex } from 'node:stream';
 import { checkServerIdentity, type PeerCertificate, rootCertificates } from 'node:tls';
 import { HttpsProxyAgent } from 'https-proxy-agent';
 import { isLoopback, type ProxyVariables, proxyFor } from '../core/proxy-choice.js';
@@ -20,6 +22,11 @@ export interface Transport {
 /** A connection attempt or a silent connection longer than this is broken off. */
 export const IDLE_TIMEOUT_MS = 120_000;
 const MAX_IDLE_SOCKETS = 8;
+/**
+ * Where connections read to, all the same one: the parser of HTTP copies what it keeps before the next read. The engine's own way is a new buffer of
+ * 64 KiB for each read, which costs twice the processor time, and the collector more still.
+ */
+const received = Buffer.allocUnsafeSlow(1 << 20);
 
 /** `caFile`: a PEM file added to the built-in authorities. */
 export function createTransport(options: { variables?: ProxyVariables; caFile?: string } = {}): Transport {
@@ -31,8 +38,8 @@ export function createTransport(options: { variables?: ProxyVariables; caFile?: 
     maxFreeSockets: MAX_IDLE_SOCKETS,
     scheduling: 'lifo' as const,
   };
-  const plain = new http.Agent(keep);
-  const direct = new https.Agent({ ...keep, ...trust });
+  const plain = new PlainAgent(keep);
+  const direct = new TlsAgent({ ...keep, ...trust });
   const proxied = new Map<string, HttpsProxyAgent<string>>();
 
   function agentFor(url: URL): http.Agent {
@@ -73,6 +80,37 @@ export function createTransport(options: { variables?: ProxyVariables; caFile?: 
       for (const agent of proxied.values()) agent.destroy();
     },
   };
+}
+
+class PlainAgent extends http.Agent {
+  override createConnection(
+    options: http.ClientRequestArgs,
+    created?: (error: Error | null, stream: Duplex) => void,
+  ): Duplex | null | undefined {
+    return readInto(received, (onread) => super.createConnection({ ...options, ...onread }, created));
+  }
+}
+
+class TlsAgent extends https.Agent {
+  override createConnection(
+    options: https.RequestOptions,
+    created?: (error: Error | null, stream: Duplex) => void,
+  ): Duplex | null | undefined {
+    return readInto(received, (onread) => super.createConnection({ ...options, ...onread }, created));
+  }
+}
+
+/** Reads of the connection go into `buffer`, again and again, and on to its listeners, which must be through with them when they return. */
+function readInto(
+  buffer: Buffer,
+  connect: (options: { onread: OnReadOpts }) => Duplex | null | undefined,
+): Duplex | null | undefined {
+  const callback = (length: number): boolean => {
+    connection?.emit('data', buffer.subarray(0, length));
+    return true;
+  };
+  const connection = connect({ onread: { buffer, callback } });
+  return connection;
 }
 
 function proxyRefusal(status: number): TransferError {

@@ -8,13 +8,16 @@
 import { type BigIntStats, constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import type { ClientRequest, IncomingMessage } from 'node:http';
-import { BlockPool } from './block-pool.js';
-import { BLOCK_BYTES, type ContentHash, createContentHash } from './content-hash.js';
+import { type ContentHash, createContentHash } from './content-hash.js';
 import type { TransferResult } from './download.js';
 import { refusal, systemClock, type TransferClock, withTries } from './exchange.js';
 import { asTransferError, TransferError } from './transfer-error.js';
 import { parseObjectUrl, type Transport } from './transport.js';
 
+/** What is read, sent and hashed at once. */
+const BLOCK_BYTES = 1 << 20;
+/** Blocks per upload: one is read while the socket and the hash take the others. */
+const BLOCKS = 4;
 /** How long a broken request may still bring an answer that explains it. */
 const EXPLAIN_MS = 1_000;
 
@@ -99,7 +102,6 @@ async function writeBody(
   onBytes: (done: number) => void,
 ): Promise<void> {
   const size = Number(before.size);
-  const pool = new BlockPool();
   let stopped: Error | undefined;
   let halt: (error: Error) => void = () => undefined;
   const halted = new Promise<never>((_resolve, reject) => {
@@ -115,44 +117,49 @@ async function writeBody(
     if (!allSent) halt(Object.assign(new Error('answered early'), { code: 'EARLY' }));
   });
 
-  const fill = async (at: number): Promise<Piece> => {
-    const block = await Promise.race([pool.take(), halted]);
-    const length = Math.min(BLOCK_BYTES, size - at);
-    for (let have = 0; have < length; ) {
-      const { bytesRead } = await file.read(block, have, length - have, at + have);
-      if (bytesRead === 0) throw changed('became shorter');
-      have += bytesRead;
-    }
-    return { block, length };
-  };
-  // The next piece is read while the socket and the hash take the one before; a block comes back when both are through with it.
-  let done = 0;
-  let hashing: Promise<void> | undefined;
-  let next = size > 0 ? fill(0) : undefined;
-  while (next !== undefined) {
-    const { block, length } = await next;
-    done += length;
-    next = done < size ? fill(done) : undefined;
-    next?.catch(() => undefined);
-    onBytes(done);
-    if (next === undefined) await assertUnchanged(file, before);
+  // A block is read anew when the socket and the hash are through with it; meanwhile the others are on their way.
+  const blocks = idleBlocks.pop() ?? Array.from({ length: BLOCKS }, newBlock);
+  for (let at = 0, turn = 0; at < size; turn += 1) {
+    const block = blocks[turn % blocks.length] as Block;
+    await Promise.race([block.free, halted]);
+    const piece = block.memory.subarray(0, Math.min(BLOCK_BYTES, size - at));
+    await readFully(file, piece, at);
+    at += piece.length;
+    onBytes(at);
+    if (at === size) await assertUnchanged(file, before);
     if (stopped) throw stopped;
-    allSent = next === undefined;
-    const taken = new Promise<void>((resolve) => sent.write(block.subarray(0, length), () => resolve()));
-    // In order: the socket takes pieces one after the other.
-    hashing = taken.then(() => hash.update(block, length)).then((free) => pool.give(free));
-    hashing.catch(halt);
+    allSent = at === size;
+    const taken = new Promise<void>((resolve) => sent.write(piece, () => resolve()));
+    block.free = Promise.all([taken, hash.update([piece])]);
+    block.free.catch(halt);
   }
   if (size === 0) await assertUnchanged(file, before);
   allSent = true;
   sent.end();
   // A request that never got a socket never calls back: its error ends the wait.
-  await Promise.race([hashing, halted]);
+  await Promise.race([Promise.all(blocks.map(({ free }) => free)), halted]);
+  idleBlocks.push(blocks);
 }
 
-interface Piece {
-  block: Buffer;
-  length: number;
+/** Memory that the socket and the hash thread may read at the same time; `free` tells when both have. */
+interface Block {
+  memory: Buffer;
+  free: Promise<unknown>;
+}
+
+/** Of finished uploads, for the next ones: the collector does not count shared memory, and would let it pile up. As many sets as uploads ran at once. */
+const idleBlocks: Block[][] = [];
+
+function newBlock(): Block {
+  return { memory: Buffer.from(new SharedArrayBuffer(BLOCK_BYTES)), free: Promise.resolve() };
+}
+
+async function readFully(file: FileHandle, piece: Buffer, from: number): Promise<void> {
+  for (let have = 0; have < piece.length; ) {
+    const { bytesRead } = await file.read(piece, have, piece.length - have, from + have);
+    if (bytesRead === 0) throw changed('became shorter');
+    have += bytesRead;
+  }
 }
 
 async function assertUnchanged(file: FileHandle, before: BigIntStats): Promise<void> {
