@@ -183,10 +183,8 @@ export class SessionPaths {
 
   /** Muxers that replace a file at once write NAME.tmp first. */
   #temporaryProblem(normal: string): Problem | undefined {
-    const facts = this.#files.facts(`${normal}.tmp`);
-    return facts.kind === 'symlink' || facts.kind === 'other'
-      ? { rule: SPECIAL[facts.kind].rule, message: `"${normal}.tmp" is in the way: ${SPECIAL[facts.kind].message}` }
-      : undefined;
+    const problem = linkProblem(this.#files.facts(`${normal}.tmp`));
+    return problem && { rule: problem.rule, message: `"${normal}.tmp" is in the way: ${problem.message}` };
   }
 
   /** The folder of an output beside which the muxer makes names of its own: it may hold regular files only. */
@@ -236,11 +234,11 @@ export class SessionPaths {
 
   #plainFolder(folder: string): Problem | undefined {
     for (const entry of this.#files.names(folder)) {
-      const facts = this.#files.facts(folder === '' ? entry : `${folder}/${entry}`);
-      if (facts.kind === 'symlink' || facts.kind === 'other') {
+      const problem = linkProblem(this.#files.facts(folder === '' ? entry : `${folder}/${entry}`));
+      if (problem !== undefined) {
         return {
-          rule: SPECIAL[facts.kind].rule,
-          message: `the folder holds "${entry}", which is not a regular file; names are derived from a pattern here, so the folder must hold regular files only`,
+          rule: problem.rule,
+          message: `the folder holds "${entry}": ${problem.message}; names are derived from a pattern here, so the folder must hold plain files only`,
         };
       }
     }
@@ -295,13 +293,18 @@ function notAFile(facts: FileFacts, path: string): Problem | undefined {
     case 'directory':
       return { rule: 'path.kind', message: 'it is a folder; a file is expected' };
     case 'file':
-      return facts.links > 1
-        ? {
-            rule: 'path.hardlink',
-            message: 'the file has more than one hard link, so it may belong to something outside the session',
-          }
-        : undefined;
+      return linkProblem(facts);
   }
+}
+
+/** What a name may lead to besides itself: a link of either kind, or a special file. */
+function linkProblem(facts: FileFacts): Problem | undefined {
+  if (facts.kind === 'symlink' || facts.kind === 'other') return SPECIAL[facts.kind];
+  if (facts.kind !== 'file' || facts.links <= 1) return undefined;
+  return {
+    rule: 'path.hardlink',
+    message: 'the file has more than one hard link, so it may belong to something outside the session',
+  };
 }
 
 function notWritable(facts: FileFacts, path: string): Problem | undefined {
