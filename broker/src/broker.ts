@@ -36,6 +36,8 @@ const STALL_MS = 500;
 const STALL_GRACE_MS = 50;
 /** When a commit that cannot succeed now is tried again. */
 const COMMIT_RETRY_MS = 250;
+/** A turn of so few jobs waits for a quick disk: nothing much would be done meanwhile. */
+const FEW_JOBS = 2;
 /** How long a stop waits for a last commit that does not succeed. */
 const STOP_LIMIT_MS = 3000;
 /** The longest sleep, so that a step of the wall clock is noticed. */
@@ -177,8 +179,11 @@ export class Broker {
     this.#turns++;
     const { effects } = core;
     core.effects = [];
-    if (!written || this.#log === null) this.#tell(effects);
-    else this.#flush(this.#log, effects);
+    if (written && this.#log !== null) {
+      if (records.jobs.length > FEW_JOBS || !this.#log.isQuick) return this.#flush(this.#log, effects);
+      this.#log.now();
+    }
+    this.#tell(effects);
   }
 
   /** Tells the world about a turn when the disk has it. A disk that cannot say so is the end: nobody knows what it has. */

@@ -5,10 +5,17 @@ import type { Entropy } from './core/index.js';
 
 /** Random bytes are drawn in blocks: one call of the system per some hundred ids. */
 const BLOCK_BYTES = 8192;
+/** The random end of a job id, in bytes, and how many are drawn at once. */
+const TAIL_BYTES = 7;
+const TAILS = 1024;
 
 export class SystemEntropy implements Entropy {
   #block: Buffer = Buffer.alloc(0);
   #at = 0;
+  #tails = '';
+  #tail = 0;
+  #ms = 0;
+  #time = '';
   #count = 0;
 
   /**
@@ -17,8 +24,19 @@ export class SystemEntropy implements Entropy {
    */
   jobId(): string {
     this.#count = (this.#count + 1) & 0xffffff;
-    const time = Date.now().toString(16).padStart(12, '0');
-    return time + this.#count.toString(16).padStart(6, '0') + this.#take(7).toString('hex');
+    const now = Date.now();
+    if (now !== this.#ms) {
+      this.#ms = now;
+      this.#time = now.toString(16).padStart(12, '0');
+    }
+    if (this.#tail === this.#tails.length) {
+      this.#tails = randomBytes(TAIL_BYTES * TAILS).toString('hex');
+      this.#tail = 0;
+    }
+    const tail = this.#tails.slice(this.#tail, this.#tail + 2 * TAIL_BYTES);
+    this.#tail += tail.length;
+    // The added digit makes the counter six long, and is cut off.
+    return this.#time + (0x1000000 + this.#count).toString(16).slice(1) + tail;
   }
 
   submissionJobId(submissionId: string): string {
