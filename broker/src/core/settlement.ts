@@ -186,7 +186,6 @@ function keepInSession(core: Core, job: Job): void {
     core.records.tombstones.push(oldest);
   }
   if (session.state === 'closing') continueClosing(core, session);
-  recordSession(core, session);
 }
 
 /**

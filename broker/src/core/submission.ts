@@ -5,7 +5,7 @@
  * answered with `conflict: true` (a repeated remote operation must get the first one's answer). An id of which only the tombstone is left never runs again.
  */
 import type { Enqueue, EnqueueOptions } from '@reelhost/protocol';
-import { type Core, log, push, recordJob, recordSession, refuse, refuseDegraded, reply } from './core.js';
+import { type Core, log, push, recordJob, refuse, refuseDegraded, reply } from './core.js';
 import { isFinal, type Job, type JobDefinition, type RawJson, sameDefinition } from './job.js';
 import { isLarge, jobText, settledFields } from './job-view.js';
 import { findJob } from './lookup.js';
@@ -47,10 +47,7 @@ export function enqueue(core: Core, peer: Peer, request: Enqueue, argsBytes: num
   if (!mayEnqueue(core, peer, request, sessionId, session)) return;
   const job = createJob(core, id, definition, args, request.secrets === undefined ? 'none' : 'held');
   holdSecrets(core, job, request, secrets);
-  if (session !== null) {
-    session.running = job;
-    recordSession(core, session);
-  }
+  if (session !== null) session.running = job;
   core.counters.enqueued++;
   admit(core, job);
   if (watch) watchJob(core, peer, job.id);
