@@ -26,6 +26,7 @@ import { CrashPoint } from './crash-point.js';
 import { takeFrames } from './intake.js';
 import type { Journal } from './journal/journal.js';
 import type { LogSync } from './journal/log-sync.js';
+import { answerWaiting } from './late-replies.js';
 import type { Logger } from './log.js';
 import { SecretStore } from './secrets.js';
 import { Connection } from './socket/connection.js';
@@ -40,6 +41,8 @@ const COMMIT_RETRY_MS = 250;
 const FEW_JOBS = 2;
 /** How long a stop waits for a last commit that does not succeed. */
 const STOP_LIMIT_MS = 3000;
+/** How often it is looked whether replies wait too long for the disk. */
+const LATE_CHECK_MS = 1000;
 /** The longest sleep, so that a step of the wall clock is noticed. */
 const MAX_SLEEP_MS = 5000;
 
@@ -72,6 +75,11 @@ export class Broker {
   #flushing = false;
   /** A turn was asked for meanwhile. */
   #turnDue = false;
+  /** What is told when the disk has confirmed it. */
+  #withheld: Effect[] = [];
+  /** Since when (monotonic ms) replies wait for the disk, or null. */
+  #waitingSince: number | null = null;
+  readonly #lateCheck: NodeJS.Timeout;
   /** Turns so far, to know which requests of a connection belong to the present one. */
   #turns = 0;
   /** The last turn could not be committed: nothing more is taken in until it is, or its answers would pile up. */
@@ -84,6 +92,8 @@ export class Broker {
     this.core = parts.core;
     this.#parts = parts;
     this.#log = parts.journal.log();
+    const everyMs = Math.min(LATE_CHECK_MS, Math.ceil(this.core.settings.replyTimeoutMs / 4));
+    this.#lateCheck = setInterval(() => this.#guard(() => this.#answerLate()), everyMs);
   }
 
   /** Connections that are served. */
@@ -163,6 +173,11 @@ export class Broker {
   #turn(): void {
     this.#turnPlanned = false;
     if (this.#abandoned) return;
+    if (this.#flushing) {
+      // Planned while the last turn was told, and overtaken by the one that was due.
+      this.#turnDue = true;
+      return;
+    }
     const { core } = this;
     endTurn(core);
     const { records } = core;
@@ -172,6 +187,7 @@ export class Broker {
     if (written) {
       this.#stuck = !this.#commit();
       if (this.#stuck) {
+        this.#waitingSince ??= this.#parts.clock.now().mono;
         setTimeout(() => this.planTurn(), COMMIT_RETRY_MS);
         return;
       }
@@ -187,14 +203,16 @@ export class Broker {
   }
 
   /** Tells the world about a turn when the disk has it. A disk that cannot say so is the end: nobody knows what it has. */
-  #flush(log: LogSync, effects: readonly Effect[]): void {
+  #flush(log: LogSync, effects: Effect[]): void {
     this.#flushing = true;
+    this.#withheld = effects;
+    this.#waitingSince ??= this.#parts.clock.now().mono;
     log.later((error) =>
       this.#guard(() => {
         this.#flushing = false;
         if (this.#abandoned) return;
         if (error !== null) throw error;
-        this.#tell(effects);
+        this.#tell(this.#withheld);
         if (!this.#turnDue) return;
         this.#turnDue = false;
         this.#turn();
@@ -203,6 +221,8 @@ export class Broker {
   }
 
   #tell(effects: readonly Effect[]): void {
+    this.#waitingSince = null;
+    this.#withheld = [];
     this.#crash?.pass('committed');
     for (const effect of effects) this.#perform(effect);
     for (const connection of this.#dirty) {
@@ -215,6 +235,16 @@ export class Broker {
     this.core.recent.trim();
     this.#armTimer();
     if (!this.#turnDue) this.#onTurn?.();
+  }
+
+  /** Answers what has waited too long for the disk, and lets producers go whose requests are not even read. See late-replies.ts. */
+  #answerLate(): void {
+    const since = this.#waitingSince;
+    const waited = since === null ? 0 : this.#parts.clock.now().mono - since;
+    if (since === null || waited < this.core.settings.replyTimeoutMs) return;
+    const { left, told } = answerWaiting(this.core, this.#withheld, this.#connections, this.#held);
+    this.#withheld = left;
+    if (told > 0) this.#parts.log.warn({ event: 'broker.replies_late', replies: told, waitedMs: Math.round(waited) });
   }
 
   #commit(): boolean {
@@ -365,6 +395,7 @@ export class Broker {
   /** Lets everything go at once; what is not committed is not done. */
   abandon(): void {
     this.#abandoned = true;
+    clearInterval(this.#lateCheck);
     if (this.#timer !== null) clearTimeout(this.#timer);
     for (const connection of this.#connections.values()) connection.end();
   }
