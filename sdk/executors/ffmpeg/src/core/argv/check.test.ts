@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type ArgvVerdict, checkArgv } from './check.js';
+import { parseGraph } from './filtergraph.js';
 import { type MemoryEntries, memorySession } from './memory-session.js';
 import { pathProblem } from './path-rules.js';
 
@@ -351,6 +352,45 @@ describe('any argv', () => {
       ),
       { numRuns: 2_000 },
     );
+  });
+
+  it('gives every movie= its whitelist as an argument of its own, whatever stands before it', () => {
+    const piece = fc.constantFrom(
+      'in.mp4',
+      'filename=',
+      's=dv',
+      'enable=1',
+      ':',
+      ':',
+      '\\',
+      '\\',
+      "'",
+      ' ',
+      'x',
+      '[m];[m]null',
+      ',null',
+    );
+    let seen = 0;
+    fc.assert(
+      fc.property(fc.array(piece, { maxLength: 8 }), (pieces) => {
+        const graph = `movie=in.mp4${pieces.join('')}`;
+        const verdict = check(['-f', 'lavfi', '-i', graph, 'o.mkv'], undefined, { version: '9.0.2' });
+        if (verdict.verdict === 'deny') return;
+        seen++;
+        const before = parseGraph(graph);
+        const after = parseGraph(verdict.rebuild().find((word) => word.startsWith('movie=')) ?? '');
+        if (!before.ok || !after.ok) throw new Error('an accepted graph cannot be split');
+        expect(after.filters.map(({ name }) => name)).toEqual(before.filters.map(({ name }) => name));
+        const [own, added] = [before.filters[0]?.args ?? [], after.filters[0]?.args ?? []];
+        expect(added.slice(0, -1)).toEqual(own);
+        expect(added.at(-1)).toMatchObject({
+          key: 'format_opts',
+          value: expect.stringMatching(/^format_whitelist=mov,matroska,/),
+        });
+      }),
+      { numRuns: 3_000 },
+    );
+    expect(seen).toBeGreaterThan(300);
   });
 
   it('means the same again when it is sent as it was rebuilt', () => {

@@ -33,6 +33,9 @@ const MAX_GRAPH_BYTES = 120_000;
 const MOVIE_WHITELIST =
   'mov,matroska,mpegts,mp3,wav,aac,flac,ogg,avi,gif,image2,png_pipe,jpeg_pipe,webp_pipe,bmp_pipe,tiff_pipe,apng,flv,asf,mpeg,mxf,h264,hevc,m4v,ivf,w64,aiff,caf';
 
+/** Filters that open media and get that list; their arguments must end so that one more can follow. */
+const WHITELISTED: ReadonlySet<string> = new Set(['movie', 'amovie']);
+
 /** Checks a filtergraph text and gives back the text to run (movie= and amovie= with a format whitelist of the worker's). */
 export function checkGraph(text: string, context: GraphContext): CheckedGraph {
   const graph = parseGraph(text);
@@ -95,6 +98,8 @@ function checkFilter(
     const problem = optionProblem(name, fallback.option, fallback.name, table, context);
     if (problem !== undefined) return problem;
   }
+  if (WHITELISTED.has(name) && /(^|[^\\])(\\\\)*\\$/.test(filter.argsText))
+    return { rule: 'graph.syntax', message: `the arguments of "${name}" end with a lone backslash` };
   return { stdout, append: whitelistFor(filter, context) };
 }
 
@@ -204,7 +209,9 @@ function fileUseProblem(use: FileUse, value: string, paths: SessionPaths): Probl
 /** Text to put behind the arguments of movie= and amovie=: their format whitelist, where every version that counts can have one. */
 function whitelistFor(filter: GraphFilter, context: GraphContext): string | undefined {
   const { name } = filter;
-  if (name !== 'movie' && name !== 'amovie') return undefined;
+  if (!WHITELISTED.has(name)) return undefined;
   if (filter.args.length === 0 || !hasOptionIn(name, 'format_opts', context.columns)) return undefined;
-  return `:format_opts=format_whitelist=${MOVIE_WHITELIST.replaceAll(',', '\\,')}`;
+  // A separator that ends the arguments already is one: two of them would be a value between.
+  const separator = /(^|[^\\])(\\\\)*:$/.test(filter.argsText) ? '' : ':';
+  return `${separator}format_opts=format_whitelist=${MOVIE_WHITELIST.replaceAll(',', '\\,')}`;
 }

@@ -11,6 +11,8 @@ export type GraphFilter = {
   name: string;
   args: Pair[];
   hasArgs: boolean;
+  /** The argument string as the filter gets it: after the first level of quoting. */
+  argsText: string;
   /** Offset in the graph text behind the filter's name (no arguments) or behind its last argument character. */
   argsEnd: number;
 };
@@ -50,6 +52,7 @@ export function parseGraph(text: string): Graph {
     if (name.unterminated) return syntax('a quote is opened and never closed');
     if (name.value === '') return syntax('a filter name is missing');
     let args: Pair[] = [];
+    let argsText = '';
     const hasArgs = text.charAt(cursor.at) === '=';
     if (hasArgs) {
       cursor.at++;
@@ -57,7 +60,8 @@ export function parseGraph(text: string): Graph {
       if (raw.unterminated) return syntax('a quote is opened and never closed');
       if (cursor.at >= text.length && /(^|[^\\])(\\\\)*\\$/.test(text))
         return syntax('the graph ends with a lone backslash');
-      args = readPairs(raw.value, ':');
+      argsText = raw.value;
+      args = readPairs(argsText, ':');
       if (args.some((pair) => pair.unterminated))
         return syntax('a quote inside the arguments of a filter is opened and never closed');
     }
@@ -66,7 +70,7 @@ export function parseGraph(text: string): Graph {
     if (after === undefined) return syntax('a link label needs a name and a closing "]"');
     labels.push(...after);
     const instance = name.value.indexOf('@');
-    filters.push({ name: instance < 0 ? name.value : name.value.slice(0, instance), args, hasArgs, argsEnd });
+    filters.push({ name: instance < 0 ? name.value : name.value.slice(0, instance), args, hasArgs, argsText, argsEnd });
     if (filters.length > MAX_GRAPH_FILTERS) return syntax(`a filtergraph may have ${MAX_GRAPH_FILTERS} filters`);
     skipBlanks(cursor);
     if (cursor.at >= text.length) return { ok: true, filters, labels };
