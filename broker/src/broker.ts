@@ -46,9 +46,12 @@ const LATE_CHECK_MS = 1000;
 /** The longest sleep, so that a step of the wall clock is noticed. */
 const MAX_SLEEP_MS = 5000;
 
+/** What can make the commits of the journal survive a power cut. */
+type Disk = Pick<LogSync, 'isQuick' | 'now' | 'later'>;
+
 export interface BrokerParts {
   readonly core: Core;
-  readonly journal: Journal;
+  readonly journal: Pick<Journal, 'commit' | 'readArgs'> & { log(): Disk | null };
   readonly directories: SessionDirectories;
   readonly clock: Clock;
   readonly log: Logger;
@@ -68,7 +71,7 @@ export class Broker {
   readonly #secrets = new SecretStore();
   readonly #crash = CrashPoint.fromEnvironment(process.env);
   #nextConnection = 1;
-  readonly #log: LogSync | null;
+  readonly #disk: Disk | null;
   #turnPlanned = false;
   #abandoned = false;
   /** The disk has not yet confirmed what the last turn wrote. */
@@ -91,7 +94,7 @@ export class Broker {
   constructor(parts: BrokerParts) {
     this.core = parts.core;
     this.#parts = parts;
-    this.#log = parts.journal.log();
+    this.#disk = parts.journal.log();
     const everyMs = Math.min(LATE_CHECK_MS, Math.ceil(this.core.settings.replyTimeoutMs / 4));
     this.#lateCheck = setInterval(() => this.#guard(() => this.#answerLate()), everyMs);
   }
@@ -195,19 +198,19 @@ export class Broker {
     this.#turns++;
     const { effects } = core;
     core.effects = [];
-    if (written && this.#log !== null) {
-      if (records.jobs.length > FEW_JOBS || !this.#log.isQuick) return this.#flush(this.#log, effects);
-      this.#log.now();
+    if (written && this.#disk !== null) {
+      if (records.jobs.length > FEW_JOBS || !this.#disk.isQuick) return this.#flush(this.#disk, effects);
+      this.#disk.now();
     }
     this.#tell(effects);
   }
 
   /** Tells the world about a turn when the disk has it. A disk that cannot say so is the end: nobody knows what it has. */
-  #flush(log: LogSync, effects: Effect[]): void {
+  #flush(disk: Disk, effects: Effect[]): void {
     this.#flushing = true;
     this.#withheld = effects;
     this.#waitingSince ??= this.#parts.clock.now().mono;
-    log.later((error) =>
+    disk.later((error) =>
       this.#guard(() => {
         this.#flushing = false;
         if (this.#abandoned) return;
