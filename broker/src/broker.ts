@@ -6,16 +6,12 @@
  * no further turn begins: what arrives meanwhile is the next one. A record that cannot be written holds back the effects of its turn, never the process.
  */
 import type { Socket } from 'node:net';
-import { ERROR_CODES, encodeError } from '@reelhost/protocol';
 import type { Clock } from './clock.js';
 import {
   type Core,
   connectionClosed,
-  directoryFailed,
-  directoryRemoved,
   type Effect,
   endTurn,
-  framesTaken,
   isNothing,
   nextWakeMs,
   noRecords,
@@ -28,7 +24,7 @@ import type { Journal } from './journal/journal.js';
 import type { LogSync } from './journal/log-sync.js';
 import { answerWaiting } from './late-replies.js';
 import type { Logger } from './log.js';
-import { SecretStore } from './secrets.js';
+import { Performer } from './performer.js';
 import { Connection } from './socket/connection.js';
 import type { SessionDirectories } from './state/session-directories.js';
 
@@ -65,10 +61,9 @@ export class Broker {
   readonly core: Core;
   readonly #parts: BrokerParts;
   readonly #connections = new Map<number, Connection>();
-  readonly #dirty = new Set<Connection>();
   /** Connections with requests that are left for a later turn. */
   readonly #held = new Set<Connection>();
-  readonly #secrets = new SecretStore();
+  readonly #performer: Performer;
   readonly #crash = CrashPoint.fromEnvironment(process.env);
   #nextConnection = 1;
   readonly #disk: Disk | null;
@@ -95,6 +90,7 @@ export class Broker {
     this.core = parts.core;
     this.#parts = parts;
     this.#disk = parts.journal.log();
+    this.#performer = new Performer(parts, this.#connections, this.#held, (input) => this.#input(input));
     const everyMs = Math.min(LATE_CHECK_MS, Math.ceil(this.core.settings.replyTimeoutMs / 4));
     this.#lateCheck = setInterval(() => this.#guard(() => this.#answerLate()), everyMs);
   }
@@ -114,7 +110,6 @@ export class Broker {
     socket.on('error', () => undefined);
     socket.on('close', () => {
       this.#connections.delete(id);
-      this.#dirty.delete(connection);
       this.#held.delete(connection);
       this.#input(() => connectionClosed(this.core, id));
     });
@@ -227,12 +222,8 @@ export class Broker {
     this.#waitingSince = null;
     this.#withheld = [];
     this.#crash?.pass('committed');
-    for (const effect of effects) this.#perform(effect);
-    for (const connection of this.#dirty) {
-      if (!connection.flush())
-        this.#parts.log.warn({ event: 'peer.cut_off', connection: connection.id, reason: 'slow_consumer' });
-    }
-    this.#dirty.clear();
+    for (const effect of effects) this.#performer.perform(effect);
+    this.#performer.send();
     if (this.#held.size > 0) this.#release();
     this.#crash?.pass('sent');
     this.core.recent.trim();
@@ -277,81 +268,6 @@ export class Broker {
   #letGo(job: Core['records']['jobs'][number]): void {
     if (this.core.jobs.has(job.id)) this.core.residentArgsBytes -= job.argsBytes;
     job.args = null;
-  }
-
-  #perform(effect: Effect): void {
-    switch (effect.kind) {
-      case 'send':
-        return this.#send(effect.to, effect.text);
-      case 'execute': {
-        const args = this.#secrets.reveal(effect.job.id, effect.job.args ?? this.#parts.journal.readArgs(effect.job));
-        return this.#send(effect.to, effect.head + args + effect.tail);
-      }
-      case 'setMaxFrame':
-        return undefined;
-      case 'closeConnection':
-        return this.#hangUp(effect.to);
-      case 'frameOverdue':
-        return this.#endUnfinished(effect.to);
-      case 'makeSessionDirectory':
-        return this.#makeDirectory(effect);
-      case 'removeSessionDirectory':
-        return this.#removeDirectory(effect.sessionId);
-      case 'holdSecrets':
-        return this.#secrets.hold(effect.jobId, effect.secrets);
-      case 'forgetSecrets':
-        return this.#secrets.forget(effect.jobId);
-      case 'log':
-        this.#parts.log[effect.level]({ event: effect.event, ...effect.fields });
-        return undefined;
-    }
-  }
-
-  #send(to: number, text: string): void {
-    const connection = this.#connections.get(to);
-    if (connection?.queue(text) === true) this.#dirty.add(connection);
-  }
-
-  /** A peer cannot complete a frame that is not read from it: then its time begins anew. */
-  #endUnfinished(to: number): void {
-    const connection = this.#connections.get(to);
-    const peer = this.core.peers.get(to);
-    if (connection === undefined || peer === undefined || connection.reader.pendingBytes === 0) return;
-    if (this.#held.has(connection) || connection.congested) {
-      this.core.now = this.#parts.clock.now();
-      return framesTaken(this.core, peer, true, true);
-    }
-    this.#parts.log.info({ event: 'peer.frame_timeout', connection: to, bytes: connection.reader.pendingBytes });
-    this.#send(to, encodeError(undefined, 'frame_timeout', { message: ERROR_CODES.frame_timeout.meaning }));
-    this.#hangUp(to);
-  }
-
-  /** Ends a connection when what was said to it has left. To the core it is gone at once: it must not be given work any more. */
-  #hangUp(to: number): void {
-    this.#connections.get(to)?.end();
-    this.#input(() => connectionClosed(this.core, to));
-  }
-
-  #makeDirectory(effect: Extract<Effect, { kind: 'makeSessionDirectory' }>): void {
-    try {
-      this.#parts.directories.make(effect.sessionId);
-      this.#send(effect.to, effect.done);
-    } catch (error) {
-      const { code, message } = error as NodeJS.ErrnoException;
-      const full = code === 'ENOSPC' || code === 'EDQUOT';
-      this.#parts.log.error({ event: 'session.directory_failed', sessionId: effect.sessionId, code });
-      this.#send(effect.to, encodeError(effect.requestId, full ? 'disk_full' : 'unavailable', { message }));
-      this.#input(() => directoryFailed(this.core, effect.sessionId));
-    }
-  }
-
-  #removeDirectory(sessionId: string): void {
-    this.#parts.directories
-      .remove(sessionId)
-      .catch((error: NodeJS.ErrnoException) => {
-        this.#parts.log.error({ event: 'session.directory_left', sessionId, code: error.code });
-      })
-      .then(() => this.#input(() => directoryRemoved(this.core, sessionId)));
   }
 
   #armTimer(): void {
