@@ -61,7 +61,7 @@ function nameProblem(
     case 'null':
       return undefined;
     case 'file':
-      return context.paths.output(name);
+      return context.paths.output(name) ?? numberedProblem(name, context);
     case 'image':
       if (hasOption(file, 'atomic_writing', /./)) context.paths.withTemporaries();
       return templateProblem(name, '', context);
@@ -79,6 +79,13 @@ function nameProblem(
       madeByDash(file, context);
       return context.paths.output(name) ?? dashSegmentsProblem(file, context) ?? context.paths.beside(name);
   }
+}
+
+/** A picture's name with a number in it makes ffmpeg number the pictures, also where its extension alone would mean one file (`o%d.webp`). */
+function numberedProblem(name: string, context: OptionContext): Problem | undefined {
+  const template = outputPattern(name, '');
+  if (!template.ok || template.pattern === undefined || !context.paths.looksLikeSequence(name)) return undefined;
+  return context.paths.output(name, template.pattern, true);
 }
 
 /** The segment muxer chooses the format of its segments by extension, and a playlist muxer inside it would open files of its own. */
