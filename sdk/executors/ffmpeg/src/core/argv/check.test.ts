@@ -146,6 +146,12 @@ describe('what is run', () => {
     expect(allowed(argv, undefined, { version: 'N-47683-g0e8eb07980' }).rebuild()).toContain(
       'movie=in.mp4 [m];[in][m]overlay',
     );
+    for (const snapshot of ['N-121234-gabcdef0123', '2024-09-01-git-abcdef0123-full_build'])
+      expect(allowed(argv, undefined, { version: snapshot }).rebuild().join(' ')).toContain(
+        'format_opts=format_whitelist',
+      );
+    for (const old of ['N-91029-gabcdef0123', '2018-09-01-git-abcdef0123', 'unknown'])
+      expect(allowed(argv, undefined, { version: old }).rebuild().join(' ')).not.toContain('format_opts');
   });
 
   it('keeps ffprobe’s options in front of its one input', () => {
