@@ -305,7 +305,7 @@ describe('fetching an object', () => {
   });
 
   it('keeps transfers apart that run at once, hashed in the thread, in pieces of any size', async () => {
-    const contents = [1, 2, 3].map((seed) => Buffer.alloc((9 << 20) + seed, `content ${seed} `));
+    const contents = [1, 2, 3].map((seed) => Buffer.alloc((17 << 20) + seed, `content ${seed} `));
     answer = (request, response) => {
       const content = contents[Number(request.url?.[1])] as Buffer;
       response.writeHead(200);

@@ -24,9 +24,9 @@ export const IDLE_TIMEOUT_MS = 120_000;
 const MAX_IDLE_SOCKETS = 8;
 /**
  * Where connections read to, all the same one: the parser of HTTP copies what it keeps before the next read. The engine's own way is a new buffer of
- * 64 KiB for each read, which costs twice the processor time, and the collector more still.
+ * 64 KiB for each read, which costs more processor time, most of it in the collector.
  */
-const received = Buffer.allocUnsafeSlow(1 << 20);
+const received = Buffer.allocUnsafeSlow(2 << 20);
 
 /** `caFile`: a PEM file added to the built-in authorities. */
 export function createTransport(options: { variables?: ProxyVariables; caFile?: string } = {}): Transport {

@@ -14,10 +14,10 @@ import { refusal, systemClock, type TransferClock, withTries } from './exchange.
 import { asTransferError, TransferError } from './transfer-error.js';
 import { parseObjectUrl, type Transport } from './transport.js';
 
-/** What is read, sent and hashed at once. */
-const BLOCK_BYTES = 1 << 20;
+/** What is read, sent and hashed at once. Each hand-over wakes threads: 4 MiB need a seventh less processor time than 1 MiB, 8 MiB no less than 4. */
+const BLOCK_BYTES = 4 << 20;
 /** Blocks per upload: one is read while the socket and the hash take the others. */
-const BLOCKS = 4;
+const BLOCKS = 3;
 /** How long a broken request may still bring an answer that explains it. */
 const EXPLAIN_MS = 1_000;
 
