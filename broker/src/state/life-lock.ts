@@ -1,13 +1,10 @@
 /**
- * A lock that lasts as long as its process: a write lock of SQLite on a file of its own. The kernel gives it back when the process dies, however
- * it dies, and keeps it while the process is stopped; so nobody is ever taken for dead because it does not answer. The holder's pid stands in
- * the file for messages only.
+ * A lock that lasts as long as its process: a write lock of SQLite on an empty file of its own. The kernel gives it back when the process dies, however
+ * it dies, and keeps it while the process is stopped; so nobody is ever taken for dead because it does not answer. The holder's pid stands in a file
+ * beside it, for messages only.
  */
-import { closeSync, openSync, statSync } from 'node:fs';
+import { closeSync, openSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import SQLite, { type Database } from 'better-sqlite3';
-
-/** How long the new holder waits for those who are just reading its predecessor's pid. */
-const READERS_MS = 2000;
 
 /** Another process holds the lock. */
 export class LockedError extends Error {
@@ -37,20 +34,17 @@ export class LifeLock {
     const inode = statSync(path).ino;
     const database = new SQLite(path, { timeout: 0 });
     try {
-      begin(database);
-      database.pragma(`busy_timeout = ${READERS_MS}`);
-      notePid(database);
-      if (!database.inTransaction) begin(database);
+      // Never committed: nothing is written, so there is nothing to wait for and nothing to be damaged.
+      database.exec('BEGIN IMMEDIATE');
     } catch (error) {
-      const pid = isBusy(error) ? readPid(database) : null;
       database.close();
-      if (isBusy(error)) throw new LockedError(path, pid);
-      throw error;
+      throw isBusy(error) ? new LockedError(path, readPid(path)) : error;
     }
     if (inodeOf(path) !== inode) {
       database.close();
       return LifeLock.take(path);
     }
+    notePid(path);
     return new LifeLock(path, database, inode);
   }
 
@@ -71,18 +65,12 @@ export class LifeLock {
   }
 }
 
-function begin(database: Database): void {
-  database.exec('BEGIN IMMEDIATE');
-}
-
 /** Best effort: on a full disk the lock holds without a pid. */
-function notePid(database: Database): void {
+function notePid(path: string): void {
   try {
-    database.exec(`CREATE TABLE IF NOT EXISTS holder (one INTEGER PRIMARY KEY CHECK (one = 1), pid INTEGER NOT NULL);
-      INSERT OR REPLACE INTO holder (one, pid) VALUES (1, ${process.pid}); COMMIT;`);
-  } catch (error) {
-    if (isBusy(error)) throw error;
-    if (database.inTransaction) database.exec('ROLLBACK');
+    writeFileSync(`${path}.pid`, `${process.pid}\n`, { mode: 0o600 });
+  } catch {
+    // Who finds the lock taken is told so without a number.
   }
 }
 
@@ -90,9 +78,9 @@ function isBusy(error: unknown): boolean {
   return error instanceof SQLite.SqliteError && error.code.startsWith('SQLITE_BUSY');
 }
 
-function readPid(database: Database): number | null {
+function readPid(path: string): number | null {
   try {
-    return (database.prepare('SELECT pid FROM holder').pluck().get() as number | undefined) ?? null;
+    return Number(/^(\d+)\n$/.exec(readFileSync(`${path}.pid`, 'latin1'))?.[1] ?? Number.NaN) || null;
   } catch {
     return null;
   }
