@@ -114,11 +114,35 @@ export function encodeFrame(text: string): Buffer {
   return encodeFrames([text]);
 }
 
+/** Room for a header between texts. */
+const GAP = '\0'.repeat(HEADER_BYTES);
+/** Up to this length texts are joined and written at once. */
+const JOINED_CHARACTERS = 262_144;
+
 /** Several message texts as frames in one buffer, so that one write sends them all. */
 export function encodeFrames(texts: readonly string[]): Buffer {
+  let characters = 0;
+  for (const text of texts) characters += HEADER_BYTES + text.length;
+  if (characters <= JOINED_CHARACTERS) {
+    const bytes = Buffer.from(GAP + texts.join(GAP));
+    // As many bytes as characters: all of it is ASCII, and each text lies where it lay among the characters.
+    if (bytes.length === characters) return withHeaders(bytes, texts);
+  }
+  return encodeApart(texts);
+}
+
+function withHeaders(bytes: Buffer, texts: readonly string[]): Buffer {
+  let at = 0;
+  for (const text of texts) {
+    bytes.writeUInt32BE(text.length, at);
+    at += HEADER_BYTES + text.length;
+  }
+  return bytes;
+}
+
+function encodeApart(texts: readonly string[]): Buffer {
   let total = 0;
-  // Room for the worst case of short texts costs less than measuring them; long ones are measured.
-  for (const text of texts) total += HEADER_BYTES + (text.length < 1024 ? text.length * 3 : Buffer.byteLength(text));
+  for (const text of texts) total += HEADER_BYTES + Buffer.byteLength(text);
   const bytes = Buffer.allocUnsafe(total);
   let at = 0;
   for (const text of texts) {
@@ -126,5 +150,5 @@ export function encodeFrames(texts: readonly string[]): Buffer {
     bytes.writeUInt32BE(length, at);
     at += HEADER_BYTES + length;
   }
-  return at === total ? bytes : bytes.subarray(0, at);
+  return bytes;
 }

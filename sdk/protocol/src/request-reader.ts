@@ -5,7 +5,7 @@
  * `fatal: true` ends the connection; all others are answered and the connection goes on. What a request means in the present state
  * (hello first, limits of the broker, unknown ids) is not decided here.
  */
-import { defaultOptions, readOptions } from './enqueue-options.js';
+import { defaultOptions, type OptionsResult, readOptions } from './enqueue-options.js';
 import { type Envelope, isBoundedText } from './envelope.js';
 import { readExtensionRequest } from './extension-requests.js';
 import { isJobId } from './job-ids.js';
@@ -174,9 +174,7 @@ function readEnqueue(envelope: Envelope, extension: boolean, limits: RequestLimi
   if (args === undefined || args.charCodeAt(0) !== 123) return refuse('invalid_enqueue', 'args must be an object');
   const rawOptions = envelope.raw('options');
   const options =
-    rawOptions === undefined || rawOptions === '{}'
-      ? defaultOptions(limits)
-      : readOptions(envelope.value('options'), limits);
+    rawOptions === undefined || rawOptions === '{}' ? defaultOptions(limits) : optionsOf(envelope, rawOptions, limits);
   if (typeof options === 'string') return refuse('invalid_enqueue', options);
   const request: { -readonly [K in keyof Enqueue]: Enqueue[K] } = {
     type: 'enqueue',
@@ -190,6 +188,18 @@ function readEnqueue(envelope: Envelope, extension: boolean, limits: RequestLimi
     if (problem !== undefined) return problem;
   }
   return accept(request);
+}
+
+/** Producers repeat their options word for word: the ones that were read last, by their text. */
+let lastOptions: { readonly text: string; readonly limits: RequestLimits; readonly options: OptionsResult } | undefined;
+const REMEMBERED_OPTIONS = 256;
+
+function optionsOf(envelope: Envelope, text: string, limits: RequestLimits): OptionsResult {
+  if (lastOptions?.text === text && lastOptions.limits === limits) return lastOptions.options;
+  const options = readOptions(envelope.value('options'), limits);
+  // A copy: a slice would keep the whole frame.
+  if (text.length <= REMEMBERED_OPTIONS) lastOptions = { text: Buffer.from(text).toString(), limits, options };
+  return options;
 }
 
 function readEnqueueExtension(
