@@ -65,7 +65,13 @@ if (process.argv[2] === '--clean') {
       emptyOutDir: false,
       minify: false,
       target: 'node20',
-      rolldownOptions: { output: { entryFileNames: 'bundle.js', codeSplitting: false, comments: { annotation: false, jsdoc: false, legal: true } } },
+      rolldownOptions: {
+        output: {
+          entryFileNames: 'bundle.js',
+          codeSplitting: false,
+          comments: { annotation: false, jsdoc: false, legal: true },
+        },
+      },
     },
   });
   const files = [...modules].filter((id) => !id.startsWith('\0') && existsSync(id));
