@@ -35,11 +35,6 @@ const STALL_GRACE_MS = 50;
 const COMMIT_RETRY_MS = 250;
 /** A turn of so few jobs waits for a quick disk: nothing much would be done meanwhile. */
 const FEW_JOBS = 2;
-/**
- * A turn of so many jobs ends although more has arrived. Else all that is in flight would move as one convoy from producer to disk to executor to disk, and
- * everybody would wait for everybody.
- */
-const ENOUGH_JOBS = 32;
 /** How long a stop waits for a last commit that does not succeed. */
 const STOP_LIMIT_MS = 3000;
 /** How often it is looked whether replies wait too long for the disk. */
@@ -146,19 +141,8 @@ export class Broker {
     if (peer === undefined || !connection.reading) return;
     if (this.#stuck) return this.#hold(connection);
     this.core.now = this.#parts.clock.now();
-    while (takeFrames(this.core, connection, peer, this.#turns, this.#enough, this.#parts.log)) {
-      if (this.#stuck || this.core.records.jobs.length < this.#enough) {
-        this.#hold(connection);
-        break;
-      }
-      this.#turn();
-    }
+    if (takeFrames(this.core, connection, peer, this.#turns, this.#parts.log)) this.#hold(connection);
     this.planTurn();
-  }
-
-  /** So many jobs are given to a disk that has nothing to do; what else has arrived is taken in while it works. */
-  get #enough(): number {
-    return this.#disk === null || this.#flushing ? Number.POSITIVE_INFINITY : ENOUGH_JOBS;
   }
 
   #hold(connection: Connection): void {

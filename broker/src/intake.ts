@@ -18,17 +18,8 @@ const ANSWERS_PER_TURN = 1_048_576;
 /** Time that the requests of one connection may take at a stretch, in ms; the one that exceeds it is the last. */
 const TURN_MS = 25;
 
-/**
- * Handles the frames that a connection has in turn number `turn`, until `enough` jobs wait to be written; true when some are left, for the next turn.
- */
-export function takeFrames(
-  core: Core,
-  connection: Connection,
-  peer: Peer,
-  turn: number,
-  enough: number,
-  log: Logger,
-): boolean {
+/** Handles the frames that a connection has in turn number `turn`; true when some are left for the next turn. */
+export function takeFrames(core: Core, connection: Connection, peer: Peer, turn: number, log: Logger): boolean {
   const { reader } = connection;
   if (connection.turn !== turn) {
     connection.turn = turn;
@@ -40,7 +31,6 @@ export function takeFrames(
   for (; connection.reading; connection.framesTaken++) {
     if (connection.framesTaken >= FRAMES_PER_TURN || peer.answered > ANSWERS_PER_TURN || performance.now() > until)
       return true;
-    if (core.records.jobs.length >= enough) return true;
     const payload = reader.next();
     if (payload === undefined) break;
     const result = readEnvelope(payload, (peer.extension ? core.contexts.extended : core.contexts.plain).json);

@@ -14,7 +14,7 @@ import type { Journal } from '../src/journal/journal.js';
 import { openJournal } from '../src/journal/opening.js';
 import { createLog } from '../src/log.js';
 import { SessionDirectories } from '../src/state/session-directories.js';
-import { frame, RawPeer } from './raw-peer.js';
+import { RawPeer } from './raw-peer.js';
 
 /** A disk that answers when it is told to. */
 class Disk {
@@ -118,23 +118,6 @@ test('nothing of a turn is said before the disk has it; what comes meanwhile is 
   expect(one.texts.map((text) => JSON.parse(text).request_id).slice(1)).toEqual(['first', 'second']);
   expect(journal.load().jobs).toHaveLength(3);
   for (const peer of [one, two, three]) await peer.close();
-});
-
-test('a disk that has nothing to do gets the first jobs of many; the rest is taken in while it works', async () => {
-  const peer = await RawPeer.client(socket);
-  const texts = Array.from({ length: 100 }, (_, n) =>
-    frame(JSON.stringify({ version: 1, type: 'enqueue', request_id: `r${n}`, ...job(n) })),
-  );
-  peer.socket.write(Buffer.concat(texts));
-  await disk.asked(1);
-  expect(journal.load().jobs).toHaveLength(32);
-  disk.answer(0);
-  await disk.asked(2);
-  expect(journal.load().jobs).toHaveLength(100);
-  disk.answer(1);
-  for (let n = 0; n < 100; n++) expect((await peer.take('enqueued')).request_id).toBe(`r${n}`);
-  expect(disk.flushes).toHaveLength(2);
-  await peer.close();
 });
 
 test('one flush at a time, whatever is asked while the last one is told', async () => {
