@@ -1,13 +1,13 @@
 /**
  * `bridge.control.json` is how a person pauses the runner without a port or a signal: `{"schema": "reelhost.bridge-control/1", "paused": true, "note"?, "until"?}`.
- * The file stays, so a pause survives a restart. It is watched, and looked at every two seconds where watching does not work. A file that cannot be read
- * changes nothing.
+ * The file stays, so a pause survives a restart. It is looked at twice a second; watching its folder would wake the bridge with every write of a broker
+ * that keeps its journal there. A file that cannot be read changes nothing.
  */
-import { type FSWatcher, readFileSync, watch } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 const FILE = 'bridge.control.json';
-const POLL_MS = 2_000;
+const POLL_MS = 500;
 const NOTE_LENGTH = 200;
 
 /** What the file asks for. */
@@ -59,22 +59,11 @@ export function watchControl(stateDir: string, onChange: (control: Control) => v
     if (!isSame) onChange(control);
   };
   look();
-  let watcher: FSWatcher | null = null;
-  try {
-    watcher = watch(stateDir, (_event, name) => {
-      if (name === FILE) look();
-    });
-    watcher.on('error', () => watcher?.close());
-    watcher.unref();
-  } catch {
-    // The poll is enough.
-  }
   const timer = setInterval(look, POLL_MS);
   timer.unref();
   return {
     current: () => control,
     close: () => {
-      watcher?.close();
       clearInterval(timer);
     },
   };

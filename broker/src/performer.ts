@@ -33,6 +33,8 @@ export class Performer {
   readonly #input: (input: () => void) => void;
   /** Connections to which something was said in this turn. */
   readonly #dirty = new Set<Connection>();
+  /** Those of them that get an order. */
+  readonly #ordered = new Set<Connection>();
   readonly #secrets = new SecretStore();
 
   /** `held`: connections that are not read from for now. `input` runs an input of the core, with a turn after it. */
@@ -48,23 +50,31 @@ export class Performer {
     this.#input = input;
   }
 
-  /** Writes what was said. */
+  /** Writes what was said: first to those who are to begin with something. */
   send(): void {
-    for (const connection of this.#dirty) {
-      if (!connection.flush())
-        this.#parts.log.warn({ event: 'peer.cut_off', connection: connection.id, reason: 'slow_consumer' });
-    }
+    for (const connection of this.#ordered) this.#write(connection);
+    for (const connection of this.#dirty) if (!this.#ordered.has(connection)) this.#write(connection);
+    this.#ordered.clear();
     this.#dirty.clear();
+  }
+
+  #write(connection: Connection): void {
+    if (connection.flush()) return;
+    this.#parts.log.warn({ event: 'peer.cut_off', connection: connection.id, reason: 'slow_consumer' });
   }
 
   /** Carries out one effect; what it says waits for {@link Performer.send}. */
   perform(effect: Effect): void {
     switch (effect.kind) {
       case 'send':
-        return this.#send(effect.to, effect.text);
+        this.#say(effect.to, effect.text);
+        return undefined;
       case 'execute': {
-        const args = this.#secrets.reveal(effect.job.id, effect.job.args ?? this.#parts.journal.readArgs(effect.job));
-        return this.#send(effect.to, effect.head + args + effect.tail);
+        const { job, to } = effect;
+        const args = this.#secrets.reveal(job.id, job.args ?? this.#parts.journal.readArgs(job));
+        const connection = this.#say(to, effect.head + args + effect.tail);
+        if (connection !== undefined) this.#ordered.add(connection);
+        return undefined;
       }
       case 'setMaxFrame':
         return undefined;
@@ -86,9 +96,11 @@ export class Performer {
     }
   }
 
-  #send(to: number, text: string): void {
+  /** Says something with the end of the turn; answers the connection when it is still there. */
+  #say(to: number, text: string): Connection | undefined {
     const connection = this.#connections.get(to);
     if (connection?.queue(text) === true) this.#dirty.add(connection);
+    return connection;
   }
 
   /** A peer cannot complete a frame that is not read from it: then its time begins anew. */
@@ -101,7 +113,7 @@ export class Performer {
       return framesTaken(this.#parts.core, peer, true, true);
     }
     this.#parts.log.info({ event: 'peer.frame_timeout', connection: to, bytes: connection.reader.pendingBytes });
-    this.#send(to, encodeError(undefined, 'frame_timeout', { message: ERROR_CODES.frame_timeout.meaning }));
+    this.#say(to, encodeError(undefined, 'frame_timeout', { message: ERROR_CODES.frame_timeout.meaning }));
     this.#hangUp(to);
   }
 
@@ -114,12 +126,12 @@ export class Performer {
   #makeDirectory(effect: Extract<Effect, { kind: 'makeSessionDirectory' }>): void {
     try {
       this.#parts.directories.make(effect.sessionId);
-      this.#send(effect.to, effect.done);
+      this.#say(effect.to, effect.done);
     } catch (error) {
       const { code, message } = error as NodeJS.ErrnoException;
       const full = code === 'ENOSPC' || code === 'EDQUOT';
       this.#parts.log.error({ event: 'session.directory_failed', sessionId: effect.sessionId, code });
-      this.#send(effect.to, encodeError(effect.requestId, full ? 'disk_full' : 'unavailable', { message }));
+      this.#say(effect.to, encodeError(effect.requestId, full ? 'disk_full' : 'unavailable', { message }));
       this.#input(() => directoryFailed(this.#parts.core, effect.sessionId));
     }
   }
