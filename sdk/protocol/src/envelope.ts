@@ -75,7 +75,8 @@ const scanner = new JsonScanner(JSON_LIMITS);
 /** Reads one payload; see the head of this file. */
 export function readEnvelope(payload: Uint8Array, limits: JsonLimits = JSON_LIMITS): EnvelopeResult {
   if (!isUtf8(payload)) return refused('malformed_json', 'bad_utf8');
-  return readEnvelopeText(Buffer.from(payload.buffer, payload.byteOffset, payload.length).toString('utf8'), limits);
+  const bytes = Buffer.isBuffer(payload) ? payload : Buffer.from(payload.buffer, payload.byteOffset, payload.length);
+  return readEnvelopeText(bytes.toString('utf8'), limits);
 }
 
 /** The same for a payload that is text already. */
