@@ -76,8 +76,6 @@ export class Performer {
         if (connection !== undefined) this.#ordered.add(connection);
         return undefined;
       }
-      case 'setMaxFrame':
-        return undefined;
       case 'closeConnection':
         return this.#hangUp(effect.to);
       case 'frameOverdue':

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { Job } from '../src/core/index.js';
+import { Maintenance } from '../src/journal/maintenance.js';
 import { openJournal } from '../src/journal/opening.js';
 import { DamagedJournalError } from '../src/journal/schema.js';
 import { finishedJob, recordsOf } from './journal-rows.js';
@@ -64,6 +65,19 @@ test('a turn that could not be committed moves nothing: tried again, it is whole
   journal.commit(recordsOf(jobs.slice(0, 2999)));
   journal.close();
   expect(reopened()).toEqual([3000]);
+});
+
+test('jobs made after retention has removed everything are still found', () => {
+  const first = openJournal(directory, 'normal', 'x');
+  first.journal.commit(recordsOf(Array.from({ length: 3000 }, (_, at) => finishedJob(at + 1, NOW))));
+  const maintenance = new Maintenance(first.journal.database, { maxAgeMs: 1e12, maxJobs: 0, maxBytes: 1e12 });
+  while (maintenance.slice(NOW, () => performance.now()));
+  expect(first.journal.database.prepare('SELECT count(*) FROM jobs').pluck().get()).toBe(0);
+  first.journal.close();
+  const second = openJournal(directory, 'normal', 'x');
+  second.journal.commit(recordsOf([unfinished(second.nextSeq)]));
+  second.journal.close();
+  expect(reopened()).toEqual([second.nextSeq]);
 });
 
 test('a journal that does not say where its unfinished jobs are is damaged, not empty', () => {

@@ -38,7 +38,6 @@ export function hello(core: Core, peer: Peer, request: Hello): void {
   peer.software = request.software ?? null;
   let fields = `,"mode":"${request.mode}","max_concurrency":${peer.maxConcurrency}`;
   if (peer.extension) {
-    core.effects.push({ kind: 'setMaxFrame', to: peer.id, bytes: core.settings.extensionMaxFrameBytes });
     fields += extensionFields(core, peer, request.resume ?? []);
   }
   reply(core, peer, 'hello_ok', request.request_id, fields);

@@ -24,7 +24,6 @@ export type Effect =
       readonly job: Job;
       readonly tail: string;
     }
-  | { readonly kind: 'setMaxFrame'; readonly to: ConnectionId; readonly bytes: number }
   | { readonly kind: 'closeConnection'; readonly to: ConnectionId }
   /** Ends a connection that left a frame unfinished for too long, unless it is the driver that does not read from it. */
   | { readonly kind: 'frameOverdue'; readonly to: ConnectionId }

@@ -37,6 +37,11 @@ export class Frontier {
     this.#pending = this.#stored;
   }
 
+  /** The first number that is not before the frontier. No new job may have a lower one: it would lie among those that are only looked up in the list. */
+  get first(): number {
+    return this.#stored;
+  }
+
   /** A job is made by the transaction that is being written. */
   added(seq: number): void {
     this.#newest = seq;

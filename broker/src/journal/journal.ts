@@ -271,9 +271,10 @@ export class Journal {
     if (statSync(path).size < pages * pageSize) throw new SyntaxError('the journal is shorter than it says');
   }
 
-  /** The number the next job gets. */
+  /** The number the next job gets: above all others, also when retention has removed the newest jobs. */
   nextSeq(): number {
-    return ((this.database.prepare('SELECT max(seq) FROM jobs').pluck().get() as number | null) ?? 0) + 1;
+    const newest = (this.database.prepare('SELECT max(seq) FROM jobs').pluck().get() as number | null) ?? 0;
+    return Math.max(newest + 1, this.#frontier.first);
   }
 
   /** Reads a value of the meta table, writing `make()` first when there is none. */
