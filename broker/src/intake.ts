@@ -71,7 +71,7 @@ function handleRefusal(
     return refuse(core, peer, request, 'hello_required', 'the first request must be hello');
   }
   const ids = envelope.type === 'succeeded' || envelope.type === 'failed' ? reportIds(envelope) : undefined;
-  if (ids !== undefined && peer.executions.has(ids.execution_id) && refusal.code !== 'invalid_failure') {
+  if (ids !== undefined && refusal.code !== 'invalid_failure') {
     const type = refusal.code === 'result_too_large' ? 'result_invalid' : 'error_too_large';
     return reportUnusable(core, peer, { ...request, ...ids }, type, refusal.message);
   }

@@ -161,9 +161,11 @@ test('a journal of every release opens, with everything that was in it', () => {
   }
 });
 
-test('equality of JSON texts: key order and blanks do not matter, the spelling of numbers does', () => {
+test('equality of JSON texts: key order, blanks and spelling do not matter, digits and the kind of a number do', () => {
   expect(sameJson('{"a":1,"b":[2, 3]}', '{ "b":[2,3],"a":1}')).toBe(true);
   expect(sameJson('{"a":1}', '{"a":1.0}')).toBe(false);
+  expect(sameJson('[1.0,1e20,-0,"\\u00e9"]', '[10e-1,100000000000000000000.0,0,"é"]')).toBe(true);
+  expect(sameJson('[0.0]', '[-0.0]')).toBe(false);
   expect(sameJson('{"a":"1"}', '{"a":1}')).toBe(false);
   expect(sameJson('{"a":"n1"}', '{"a":1}')).toBe(false);
   expect(sameJson('{"a\\"1":2}', '{"a\\"1":2}')).toBe(true);

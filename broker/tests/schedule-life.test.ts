@@ -1,6 +1,6 @@
 /** Schedules, decided by the core alone: firing, catching up, overlap, restart. Tay's local executor protocol v1, section 3.3. */
 import { expect, test } from 'vitest';
-import { cronAtOrAfter, parseCron } from '../src/core/cron.js';
+import { cronAtOrAfter, cronAtOrBefore, parseCron } from '../src/core/cron.js';
 import { CoreBench } from './core-bench.js';
 
 const at = (text: string): number => Date.parse(text);
@@ -114,6 +114,48 @@ test('after a standstill latest fires once, all fires every slot, each with its 
     expect([catchUp, ids.size]).toEqual([catchUp, expected]);
   }
 }); // prettier-ignore
+
+test.each([
+  ['* * * * *', 0, '2026-01-02T09:14:31Z', '2026-01-02T09:14:00Z'],
+  ['15 9 * * 1-5', 0, '2026-01-05T09:14:00Z', '2026-01-02T09:15:00Z'],
+  ['0 9 * * *', 120, '2026-01-02T06:59:00Z', '2026-01-01T07:00:00Z'],
+  ['0 0 29 2 *', 0, '2029-01-01T00:00:00Z', '2028-02-29T00:00:00Z'],
+  ['0 0 30 2 *', 0, '2029-01-01T00:00:00Z', '2020-01-01T00:00:00Z'],
+])('the last minute of %s at offset %i until %s was %s', (expression, offset, from, expected) => {
+  const cron = parseCron(expression);
+  if (cron === null) throw new Error('not parsed');
+  const found = cronAtOrBefore(cron, offset, at(from), at('2020-01-01T00:00:00Z'));
+  expect(new Date(found).toISOString()).toBe(new Date(expected).toISOString());
+}); // prettier-ignore
+
+test('what latest makes up for is the last slot that was missed', () => {
+  for (const [timing, slot] of [
+    [{ every: { seconds: 10 }, delay: 10 }, 50_000],
+    [{ cron: '* * * * *', delay: 60 }, 180_000],
+  ] as const) {
+    const bench = new CoreBench();
+    const declared = { task: 't', overlap: 'allow', declaration_id: 'd', ...timing };
+    const started = bench.wall;
+    bench.request(bench.client(), 'schedule', declared);
+    bench.crash(slot + 2000);
+    bench.pass(20);
+    const shown = bench.request(bench.client(), 'schedule', declared) as { schedule?: { last_at: number } };
+    expect(shown.schedule?.last_at).toBe(started + slot);
+  }
+}); // prettier-ignore
+
+test('a wall clock set back while the broker was down does not stall an interval', () => {
+  const bench = new CoreBench();
+  bench.request(bench.client(), 'schedule', { task: 't', every: { seconds: 2 }, overlap: 'allow' });
+  bench.pass(20);
+  bench.pass(20, 20 - 3_600_000);
+  bench.crash();
+  const worker = bench.worker(['t'], { max_concurrency: 10 });
+  bench.pass(20);
+  expect(runs(bench, worker)).toBe(1);
+  bench.pass(2100);
+  expect(runs(bench, worker)).toBe(1);
+});
 
 test('a restart neither loses a schedule nor fires a slot twice', () => {
   const bench = new CoreBench();

@@ -164,7 +164,13 @@ test('reports: accepted twice, refused when they are foreign or shapeless', asyn
   expect((await peer.request('started', ids)).type).toBe('accepted');
   expect((await peer.request('started', ids)).type).toBe('accepted');
   expect(code(await peer.request('started', { ...ids, execution_id: '' }))).toBe('invalid_execution');
-  expect(code(await peer.request('succeeded', { reservation_id: 'r', execution_id: 'e' }))).toBe('unknown_execution');
+  for (const foreign of [
+    { reservation_id: 'r', execution_id: 'e' },
+    { ...ids, reservation_id: 'r' },
+    { ...ids, execution_id: 'e' },
+  ]) {
+    expect(code(await peer.request('succeeded', foreign))).toBe('unknown_execution');
+  }
   for (const error of [undefined, {}, { type: 5 }, { type: 'x'.repeat(129) }]) {
     expect(code(await peer.request('failed', { ...ids, error }))).toBe('invalid_failure');
   }
@@ -192,6 +198,18 @@ test('results and errors that are too large, too deep or too many settle the job
     expect((await peer.take((message) => message.request_id === 'big')).type).toBe('accepted');
     const answer = await peer.request('result', { job_id });
     expect(answer).toMatchObject({ error: { code: 'task_failed', error: { type: expected } } });
+  }
+});
+
+test('a late report is accepted, whatever its size', async () => {
+  await peer.request('register_tasks', { tasks: ['cancelled-early'] });
+  const { job_id } = await peer.request('enqueue', { task: 'cancelled-early', args: {} });
+  const { ids } = await peer.execute();
+  await peer.request('cancel', { job_id });
+  await peer.take('cancel_execution');
+  expect((await peer.request('failed', { ...ids, error: { type: 'CancelledError' } })).type).toBe('accepted');
+  for (const result of ['x'.repeat(65_535), Array.from({ length: 10_001 }, () => 0)]) {
+    expect((await peer.request('succeeded', { ...ids, result })).type).toBe('accepted');
   }
 });
 

@@ -69,6 +69,21 @@ export function cronAtOrAfter(cron: Cron, offsetMinutes: number, from: number): 
   return null;
 }
 
+/** The last matching minute (UTC ms) at or before `from`, or `earliest` when there is none after it. */
+export function cronAtOrBefore(cron: Cron, offsetMinutes: number, from: number, earliest: number): number {
+  const shift = offsetMinutes * MINUTE_MS;
+  let local = Math.floor((from + shift) / MINUTE_MS) * MINUTE_MS;
+  while (local - shift > earliest) {
+    const date = new Date(local);
+    if (!cron.months.has(date.getUTCMonth() + 1) || !dayMatches(cron, date))
+      local = Math.floor(local / DAY_MS) * DAY_MS - MINUTE_MS;
+    else if (!cron.hours.has(date.getUTCHours())) local = Math.floor(local / HOUR_MS) * HOUR_MS - MINUTE_MS;
+    else if (!cron.minutes.has(date.getUTCMinutes())) local -= MINUTE_MS;
+    else return local - shift;
+  }
+  return earliest;
+}
+
 function dayMatches(cron: Cron, date: Date): boolean {
   const day = cron.days.has(date.getUTCDate());
   const weekday = cron.weekdays.has(date.getUTCDay());

@@ -7,7 +7,7 @@ import { waitForExecutor } from './handshake.js';
 import type { Job } from './job.js';
 import type { Execution } from './peer.js';
 import type { Schedule } from './schedule.js';
-import { forgetEnded, planSchedule } from './schedules.js';
+import { forgetEnded, restoreSchedule } from './schedules.js';
 import type { Session } from './session.js';
 import { continueClosing } from './session-closing.js';
 import { keepLost, watchPinned } from './session-end.js';
@@ -39,10 +39,7 @@ const MAX_RETRY_WAIT_MS = 75_000;
 /** Puts a journal's unfinished state into a new core. */
 export function restore(core: Core, stored: StoredState): void {
   for (const session of stored.sessions) core.sessions.set(session.id, session);
-  for (const schedule of stored.schedules) {
-    core.schedules.set(schedule.id, schedule);
-    planSchedule(core, schedule);
-  }
+  for (const schedule of stored.schedules) restoreSchedule(core, schedule);
   const ended = stored.schedules.filter((schedule) => schedule.cancelledAt !== null);
   ended.sort((a, b) => (a.cancelledAt ?? 0) - (b.cancelledAt ?? 0));
   for (const schedule of ended) core.endedSchedules.add(schedule.id);

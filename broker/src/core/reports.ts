@@ -6,7 +6,7 @@ import type { Failed, FailureReport, ProgressReport } from '@reelhost/protocol';
 import { type Core, log, refuse, reply } from './core.js';
 import { withdraw } from './handshake.js';
 import { type JobError, TAY_ERROR_CODE } from './job.js';
-import type { Execution, Peer } from './peer.js';
+import { type Execution, type Peer, reservationOf } from './peer.js';
 import { brokerError, endExecution, endStopped, putBack, retryLater, settle } from './settlement.js';
 import type { RequestOf } from './turn.js';
 import { publishProgress } from './watching.js';
@@ -24,13 +24,18 @@ const REFUSAL_PAUSE_MS = 250;
 function findExecution(core: Core, peer: Peer, ids: Ids): Execution | null {
   const execution = peer.executions.get(ids.execution_id);
   if (execution !== undefined && execution.reservationId === ids.reservation_id) return execution;
-  if (ids.execution_id.startsWith(`${core.identity.instance}.`)) {
+  if (wasIssued(core, ids)) {
     core.counters.lateReports++;
     reply(core, peer, 'accepted', ids.request_id, '');
   } else {
     refuse(core, peer, ids, 'unknown_execution', 'this broker never issued that execution');
   }
   return null;
+}
+
+/** Whether a pair of ids comes from this journal's broker; after a restart nothing else is known of an old one. */
+function wasIssued(core: Core, { execution_id: id, reservation_id: reservation }: Ids): boolean {
+  return id.startsWith(`${core.identity.instance}.`) && reservation === reservationOf(id);
 }
 
 /** `started`. It may repeat. */

@@ -6,7 +6,7 @@
  */
 import type { Schedule as Declared } from '@reelhost/protocol';
 import { type Core, log, recordSchedule, refuse, refuseDegraded, reply } from './core.js';
-import { cronAtOrAfter, parseCron } from './cron.js';
+import { cronAtOrAfter, cronAtOrBefore, parseCron } from './cron.js';
 import { findJob } from './lookup.js';
 import type { Peer } from './peer.js';
 import { newSchedule, type Schedule, type ScheduleDefinition, sameSchedule, scheduleText } from './schedule.js';
@@ -115,11 +115,20 @@ export function forgetEnded(core: Core): void {
 }
 
 /** Sets the timer of a schedule. */
-export function planSchedule(core: Core, schedule: Schedule): void {
+function planSchedule(core: Core, schedule: Schedule): void {
   if (schedule.nextAt === null || schedule.cancelledAt !== null) return;
   if (schedule.definition.kind === 'cron') schedule.deadline = core.appointments.add(schedule.nextAt, schedule.item);
   else
     schedule.deadline = core.durations.add(core.now.mono + Math.max(0, schedule.nextAt - core.now.wall), schedule.item);
+}
+
+/** Takes a schedule over from the journal. A wall clock that was set back meanwhile must not stall `every`. */
+export function restoreSchedule(core: Core, schedule: Schedule): void {
+  const { kind, everyMs } = schedule.definition;
+  core.schedules.set(schedule.id, schedule);
+  if (kind === 'every' && schedule.lastAt !== null && schedule.nextAt !== null)
+    schedule.nextAt = Math.min(schedule.nextAt, core.now.wall + everyMs);
+  planSchedule(core, schedule);
 }
 
 function unplan(core: Core, schedule: Schedule): void {
@@ -147,8 +156,16 @@ export function scheduleDue(core: Core, id: string): void {
     schedule.deadline = core.durations.add(core.now.mono + RETRY_MS, schedule.item);
     return;
   }
-  fire(core, schedule, nextAt);
+  fire(core, schedule, definition.catchUp === 'all' ? nextAt : latestSlot(definition, nextAt, core.now.wall));
   moveOn(core, schedule);
+}
+
+/** The last slot that is over, from the one that is due on: the others were missed. */
+function latestSlot(definition: ScheduleDefinition, due: number, wall: number): number {
+  if (definition.kind === 'every')
+    return due + Math.max(0, Math.floor((wall - due) / definition.everyMs)) * definition.everyMs;
+  const cron = parseCron(definition.cron);
+  return cron === null ? due : cronAtOrBefore(cron, definition.offsetMinutes, wall, due);
 }
 
 function fire(core: Core, schedule: Schedule, dueAt: number): void {

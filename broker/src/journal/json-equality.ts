@@ -1,10 +1,19 @@
-/** Whether two JSON texts say the same: order of keys and blanks aside, numbers as they are spelled (1 and 1.0 differ, as they do for Tay). */
+/** Whether two JSON texts say the same: order of keys, blanks and spelling aside. Integers are exact; 1 and 1.0 differ, as they do for Tay. */
 
-/** Numbers outside strings become strings of their own, so that parsing keeps their spelling. */
+/** Numbers outside strings become strings of their own, so that parsing keeps all their digits. */
 const TOKEN = /"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g;
 
 function tagged(text: string): unknown {
-  return JSON.parse(text.replace(TOKEN, (token) => (token.startsWith('"') ? `"s${token.slice(1)}` : `"n${token}"`)));
+  return JSON.parse(
+    text.replace(TOKEN, (token) => (token.startsWith('"') ? `"s${token.slice(1)}` : `"n${numberText(token)}"`)),
+  );
+}
+
+/** One spelling for each number: integers keep their digits, the others become the shortest text of their double. */
+function numberText(token: string): string {
+  if (!/[.eE]/.test(token)) return token === '-0' ? '0' : token;
+  const value = Number(token);
+  return `f${Object.is(value, -0) ? '-0' : value}`;
 }
 
 /** Compares two valid JSON texts. */

@@ -65,7 +65,8 @@ export function readSchedule(envelope: Envelope, limits: RequestLimits = REQUEST
   const task = field('task');
   const { maxNameBytes, maxArgsBytes } = limits;
   if (!isBoundedText(task, maxNameBytes)) return invalid(`task must have 1 to ${maxNameBytes} bytes without NUL`);
-  const args = envelope.raw('args') ?? '{}';
+  const given = envelope.raw('args') ?? 'null';
+  const args = given === 'null' ? '{}' : given;
   if (args.charCodeAt(0) !== 123) return invalid('args must be an object');
   if (args.length * 3 > maxArgsBytes && Buffer.byteLength(args) > maxArgsBytes) {
     return invalid(`args are larger than ${maxArgsBytes} bytes`);
