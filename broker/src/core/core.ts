@@ -41,7 +41,7 @@ export interface Counters {
   interrupted: number;
   timeouts: number;
   refusals: number;
-  lateReports: number;
+  late: number;
 }
 
 export interface Core {
@@ -156,7 +156,7 @@ export function newCore(
       interrupted: 0,
       timeouts: 0,
       refusals: 0,
-      lateReports: 0,
+      late: 0,
     },
   };
 }

@@ -7,7 +7,7 @@ import { findJob } from './lookup.js';
 import type { Peer } from './peer.js';
 import { runtimesText } from './registry.js';
 import { scheduleText } from './schedule.js';
-import { sessionText } from './session.js';
+import { type SessionState, sessionText } from './session.js';
 import { findSession } from './sessions.js';
 import { LIMIT_KEYS } from './settings.js';
 
@@ -16,8 +16,22 @@ const BYTES_PER_UNIT = 3;
 /** Room for the rest of the message. */
 const ENVELOPE_UNITS = 4096;
 
+const SESSION_STATES: readonly SessionState[] = ['open', 'closing', 'closed', 'lost'];
+
+/** What is wrong with a filter or a cursor: an empty page, or the first page again, would look like an answer. */
+function wrongPage({ what, state, cursor }: Inspect): string | undefined {
+  if (what !== 'jobs' && what !== 'sessions') return undefined;
+  const states: readonly string[] = what === 'jobs' ? JOB_STATES : SESSION_STATES;
+  if (state !== undefined && !states.includes(state)) return `state must be one of ${states.join(', ')}`;
+  if (what === 'jobs' && cursor !== undefined && !/^\d{1,15}$/.test(cursor))
+    return 'cursor must be next_cursor of the page before';
+  return undefined;
+}
+
 /** `inspect`. */
 export function inspect(core: Core, peer: Peer, request: Inspect): void {
+  const wrong = wrongPage(request);
+  if (wrong !== undefined) return refuse(core, peer, request, 'invalid_inspect', wrong);
   switch (request.what) {
     case 'stats':
       return answer(core, peer, request, statsText(core), null);

@@ -25,7 +25,7 @@ function findExecution(core: Core, peer: Peer, ids: Ids): Execution | null {
   const execution = peer.executions.get(ids.execution_id);
   if (execution !== undefined && execution.reservationId === ids.reservation_id) return execution;
   if (wasIssued(core, ids)) {
-    core.counters.lateReports++;
+    core.counters.late++;
     reply(core, peer, 'accepted', ids.request_id, '');
   } else {
     refuse(core, peer, ids, 'unknown_execution', 'this broker never issued that execution');
@@ -51,7 +51,7 @@ export function reportSucceeded(core: Core, peer: Peer, request: RequestOf<'succ
   const execution = findExecution(core, peer, request);
   if (execution === null) return;
   const limit = peer.extension ? core.settings.extensionMaxResultBytes : core.settings.maxResultBytes;
-  if (execution.phase === 'detached') core.counters.lateReports++;
+  if (execution.phase === 'detached') core.counters.late++;
   else if (resultBytes > limit) {
     finishFailed(
       core,
@@ -88,7 +88,7 @@ export function reportFailed(core: Core, peer: Peer, request: Failed, errorBytes
     errorBytes > limit
       ? brokerError('error_too_large', `the error has ${errorBytes} bytes, ${limit} are allowed`)
       : errorOf(request.error);
-  if (execution.phase === 'detached') core.counters.lateReports++;
+  if (execution.phase === 'detached') core.counters.late++;
   else if (!execution.started && isRefusal(request.error)) takeRefusal(core, execution, peer, request.error);
   else finishFailed(core, execution, error, false);
   endExecution(core, execution, true);
