@@ -1,7 +1,8 @@
 /** Questions about jobs. They change nothing. */
 import { type Core, refuse, reply } from './core.js';
-import { errorText, jobText, plainBytes } from './job-view.js';
-import { fitsPlainClient } from './json-measure.js';
+import type { JobError } from './job.js';
+import { jobText, nestedErrorText, plainBytes } from './job-view.js';
+import { FIELD_LEVELS, fitsPlainClient } from './json-measure.js';
 import { findJob } from './lookup.js';
 import type { Peer } from './peer.js';
 import { resultOf } from './submission.js';
@@ -15,7 +16,7 @@ export function status(core: Core, peer: Peer, request: RequestOf<'status'>): vo
   reply(core, peer, 'status', request.request_id, `,"status":"${job.state}","job":${jobText(core, peer, job, true)}`);
 }
 
-/** `result`. A plain Tay connection hears of a cancelled job what Tay's client understands: the task failed. */
+/** `result`. A cancelled job has a code of its own, also for plain Tay connections: one that polls on `result_not_ready` would never end. */
 export function result(core: Core, peer: Peer, request: RequestOf<'result'>): void {
   const job = findJob(core, request.job_id);
   if (job === null) return refuse(core, peer, request, 'not_found', `there is no job ${request.job_id}`);
@@ -23,7 +24,7 @@ export function result(core: Core, peer: Peer, request: RequestOf<'result'>): vo
   switch (job.state) {
     case 'completed': {
       const text = resultOf(core, job);
-      if (!peer.extension && !fitsPlainClient(text, plainBytes(core))) {
+      if (!peer.extension && !fitsPlainClient(text, plainBytes(core), FIELD_LEVELS)) {
         return refuse(
           core,
           peer,
@@ -46,8 +47,8 @@ export function result(core: Core, peer: Peer, request: RequestOf<'result'>): vo
   }
 }
 
-function errorField(error: Parameters<typeof errorText>[0] | null): string {
-  return error === null ? '' : `,"error":${errorText(error)}`;
+function errorField(error: JobError | null): string {
+  return error === null ? '' : `,"error":${nestedErrorText(error)}`;
 }
 
 /** Its result is no longer kept. A plain Tay connection knows no such code; to it the job is unknown. */

@@ -26,7 +26,7 @@ export type FinalJobState = 'completed' | 'discarded' | 'cancelled';
 export interface JobView {
   readonly id: string;
   readonly task: string;
-  /** Left out on `reelhost.1` connections (except in `status`), and where the receiver could not read it. */
+  /** Left out on `reelhost.1` connections, except in `status`; null on others that might not be able to read it. */
   readonly args?: RawJson;
   readonly state: JobState;
   readonly attempt: number;
@@ -143,7 +143,7 @@ export interface WireError {
   readonly code: string;
   readonly message?: string;
   readonly reason?: string;
-  /** For `task_failed` and `job_cancelled` on a `reelhost.1` connection: the kept error of the job. */
+  /** For `task_failed` and `job_cancelled`: the kept error of the job. */
   readonly error?: JobError;
 }
 
@@ -164,7 +164,7 @@ export interface Execute extends Base<'execute'> {
 export interface CancelExecution extends Base<'cancel_execution'> {
   readonly reservation_id: string;
   readonly execution_id: string;
-  readonly reason?: 'cancel' | 'timeout' | 'session_closed' | 'not_wanted';
+  readonly reason?: 'cancel' | 'timeout' | 'session_closed';
 }
 
 /** The outcome of a watched job. */

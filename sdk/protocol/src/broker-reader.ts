@@ -88,7 +88,7 @@ export function readPush(envelope: Envelope): Push | undefined {
     }
     case 'cancel_execution': {
       const given = envelope.value('reason');
-      const reason = (['cancel', 'timeout', 'session_closed', 'not_wanted'] as const).find((name) => name === given);
+      const reason = (['cancel', 'timeout', 'session_closed'] as const).find((name) => name === given);
       return {
         type: 'cancel_execution',
         request_id,
