@@ -201,6 +201,34 @@ test('results and errors that are too large, too deep or too many settle the job
   }
 });
 
+/** Levels of a value; a leaf is one. */
+function levels(value: unknown): number {
+  return typeof value === 'object' && value !== null ? 1 + Math.max(0, ...Object.values(value).map(levels)) : 1;
+}
+
+test('no message is deeper than its reader takes, however deep arguments, results and details are', async () => {
+  const worker = await RawPeer.worker(home.socket, ['deep']);
+  const asker = await RawPeer.client(home.socket);
+  for (let depth = 26; depth <= 32; depth++) {
+    const nested = JSON.parse(`${'['.repeat(depth - 1)}1${']'.repeat(depth - 1)}`);
+    const wrapped = { a: nested };
+    for (const error of [undefined, { type: 'x', details: wrapped }]) {
+      const enqueued = await peer.request('enqueue', { task: 'deep', args: depth === 32 ? {} : wrapped });
+      const { job_id } = enqueued;
+      const order = await worker.execute();
+      const report = error === undefined ? { ...order.ids, result: nested } : { ...order.ids, error };
+      await worker.request(error === undefined ? 'succeeded' : 'failed', report);
+      const messages = [enqueued, order];
+      for (const each of [peer, asker]) {
+        messages.push(await each.request('status', { job_id }), await each.request('result', { job_id }));
+      }
+      expect(Math.max(...messages.map(levels))).toBeLessThanOrEqual(33);
+      if (error === undefined) expect(messages.at(-1)).toMatchObject({ result: nested });
+    }
+  }
+  await Promise.all([worker.close(), asker.close()]);
+});
+
 test('a late report is accepted, whatever its size', async () => {
   await peer.request('register_tasks', { tasks: ['cancelled-early'] });
   const { job_id } = await peer.request('enqueue', { task: 'cancelled-early', args: {} });

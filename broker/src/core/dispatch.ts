@@ -7,7 +7,7 @@ import { quote } from '@reelhost/protocol';
 import { type Core, recordJob, recordSession } from './core.js';
 import { type Job, moveJob } from './job.js';
 import { plainBytes } from './job-view.js';
-import { fitsPlainClient, MAX_PLAIN_ORDER_LEVELS } from './json-measure.js';
+import { FIELD_LEVELS, fitsPlainClient } from './json-measure.js';
 import { type Execution, freeSlots, type Peer, PLAIN_DECLARATION, reservationOf } from './peer.js';
 import type { Lane } from './ready-lanes.js';
 
@@ -40,7 +40,7 @@ export function dispatch(core: Core): void {
 /** Whether a plain Tay connection could take the order: one beyond its limits makes it drop its connection and all that runs on it. */
 function fitsPlainWorker(core: Core, job: Job): boolean {
   const args = job.args ?? core.archive.readArgs(job);
-  return fitsPlainClient(args, plainBytes(core) - 3 * job.secretsGrowth, MAX_PLAIN_ORDER_LEVELS);
+  return fitsPlainClient(args, plainBytes(core) - 3 * job.secretsGrowth, FIELD_LEVELS);
 }
 
 function queueIsFull(core: Core, queue: string): boolean {

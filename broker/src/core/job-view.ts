@@ -2,7 +2,7 @@
 import { quote } from '@reelhost/protocol';
 import type { Core } from './core.js';
 import { isFinal, type Job, type JobError } from './job.js';
-import { fitsPlainClient } from './json-measure.js';
+import { DETAILS_LEVELS, fitsPlainClient, isWithin, JOB_ARGS_LEVELS } from './json-measure.js';
 import type { Peer } from './peer.js';
 
 /** Room for everything beside the arguments or the result in a message. */
@@ -13,12 +13,15 @@ export function isLarge(core: Core, bytes: number): boolean {
   return bytes * 3 > plainBytes(core);
 }
 
-/** The `job` object as a peer sees it: `full` with its arguments, unless a plain client could not take them. */
+/** The `job` object as a peer sees it: `full` with its arguments, unless the peer could not take them. */
 export function jobText(core: Core, peer: Peer, job: Job, full: boolean): string {
   let args = '';
   if (full || !peer.extension) {
     const text = job.args ?? core.archive.readArgs(job);
-    args = peer.extension || fitsPlainClient(text, plainBytes(core)) ? `,"args":${text}` : ',"args":null';
+    const fits = peer.extension
+      ? isWithin(text, JOB_ARGS_LEVELS)
+      : fitsPlainClient(text, plainBytes(core), JOB_ARGS_LEVELS);
+    args = fits ? `,"args":${text}` : ',"args":null';
   }
   return viewText(job, args, peer.extension ? '' : ',"durability":"persistent"');
 }
@@ -56,6 +59,13 @@ export function errorText(error: JobError): string {
   if (error.details !== undefined) text += `,"details":${error.details}`;
   if (error.traceback !== undefined) text += `,"traceback":${JSON.stringify(error.traceback)}`;
   return `${text}}`;
+}
+
+/** The error of a job inside the error of a request, a level lower: details that become too deep there are left out. */
+export function nestedErrorText(error: JobError): string {
+  if (error.details === undefined || isWithin(error.details, DETAILS_LEVELS)) return errorText(error);
+  const { details: _, ...rest } = error;
+  return errorText(rest);
 }
 
 /** The fields of `job_settled` after its request id. `result` is the raw result of a completed job. */
