@@ -30,6 +30,7 @@ describe('the reader of imports', () => {
   afterAll(() => rmSync(sandbox, { recursive: true }));
   const names: Record<string, string> = {
     'sdk/protocol': '@reelhost/protocol',
+    'sdk/log': '@reelhost/log',
     'bridge/protocol': '@reelhost/bridge-protocol',
     'sdk/typescript': '@reelhost/sdk',
     'sdk/executors/ffmpeg': '@reelhost/executor-ffmpeg',

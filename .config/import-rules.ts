@@ -27,13 +27,14 @@ const EXECUTORS = ['@reelhost/executor-ffmpeg'];
 export const PACKAGE_RULES: readonly PackageRule[] = [
   { dir: 'sdk/protocol', ours: [], onlyExternal: ['zod'] },
   { dir: 'bridge/protocol', ours: [], onlyExternal: ['zod'] },
+  { dir: 'sdk/log', ours: ['@reelhost/protocol'], onlyExternal: ['pino'] },
   { dir: 'sdk/typescript', ours: ['@reelhost/protocol'] },
-  { dir: 'sdk/executors/ffmpeg', ours: ['@reelhost/sdk'] },
-  { dir: 'bridge', ours: ['@reelhost/bridge-protocol', '@reelhost/protocol', '@reelhost/sdk'] },
-  { dir: 'broker', ours: ['@reelhost/protocol'] },
+  { dir: 'sdk/executors/ffmpeg', ours: ['@reelhost/log', '@reelhost/sdk'] },
+  { dir: 'bridge', ours: ['@reelhost/bridge-protocol', '@reelhost/log', '@reelhost/protocol', '@reelhost/sdk'] },
+  { dir: 'broker', ours: ['@reelhost/log', '@reelhost/protocol'] },
   {
     dir: 'broker/cli',
-    ours: ['@reelhost/sdk'],
+    ours: ['@reelhost/log', '@reelhost/sdk'],
     starts: ['@reelhost/broker', '@reelhost/bridge', ...EXECUTORS],
   },
   {

@@ -5,6 +5,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import { chmodSync, mkdirSync, readFileSync, statSync } from 'node:fs';
+import { exitOnCrash } from '@reelhost/log';
 import { openStore } from './bridge-store.js';
 import { BrokerLink } from './broker-link.js';
 import { ConfigError } from './config-error.js';
@@ -39,8 +40,7 @@ export async function run(argv: string[]): Promise<number> {
     createLog('error')('error', 'already.running', { message: error.message, pid: pidOf(options.stateDir) });
     return 5;
   }
-  process.on('uncaughtException', crashed);
-  process.on('unhandledRejection', crashed);
+  const endCrashWatch = exitOnCrash('bridge');
   try {
     return await serve(options);
   } catch (error) {
@@ -48,8 +48,7 @@ export async function run(argv: string[]): Promise<number> {
     createLog('error')('error', 'config.invalid', { message: error.message });
     return 78;
   } finally {
-    process.off('uncaughtException', crashed);
-    process.off('unhandledRejection', crashed);
+    endCrashWatch();
     unlock();
   }
 }
@@ -139,13 +138,6 @@ async function serve(options: BridgeOptions): Promise<number> {
     store.close();
     log('info', 'bridge.stopped');
   }
-}
-
-/** The last line of a process that ends by a mistake of ours is scrubbed like any other. */
-function crashed(error: unknown): never {
-  const stack = error instanceof Error ? (error.stack ?? error.message) : String(error);
-  createLog('error')('error', 'bridge.crashed', { stack });
-  process.exit(1);
 }
 
 /** @throws ConfigError when the folder cannot be made ours alone. */

@@ -1,14 +1,19 @@
 /**
  * Milliseconds on one line that never jumps back, also runs while the computer sleeps, and is the same for every process of one boot.
  *
- * `process.hrtime` stops during a suspend on Linux and macOS, `os.uptime` does not but is coarse. So the fine clock leads, and is pushed forward
- * whenever the coarse one has run away from it.
+ * `performance.now` stops during a suspend on Linux and macOS, `os.uptime` does not but is coarse and dear (Linux: a file is read). So the fine clock leads, and is
+ * pushed forward whenever the coarse one has run away from it. The coarse one is asked once a second, and whenever the wall clock has left the fine one: a resume
+ * moves the wall clock and the uptime together, before any process runs again.
  */
 import { readFileSync } from 'node:fs';
 import { uptime } from 'node:os';
 
 /** A gap between the clocks below this is rounding. */
 const SUSPEND_MS = 1_500;
+/** Wall and fine clock drift apart by less than this in a second; more is a suspend, or somebody has set the wall clock. */
+const JUMP_MS = 100;
+/** The coarse clock is asked at least this often, should a suspend and a set wall clock ever hide each other. */
+const ASK_MS = 1_000;
 
 /** The clock, and the name of the boot its times belong to. */
 export type SuspendClock = { readonly now: () => number; readonly bootId: string };
@@ -21,7 +26,7 @@ export type TimeSources = {
 };
 
 const SYSTEM: TimeSources = {
-  fineMs: () => Number(process.hrtime.bigint() / 1_000n) / 1_000,
+  fineMs: () => performance.now(),
   coarseMs: () => uptime() * 1_000,
   wallMs: () => Date.now(),
 };
@@ -29,14 +34,21 @@ const SYSTEM: TimeSources = {
 /** Makes the clock. Times before a reboot belong to another `bootId` and mean nothing afterwards. */
 export function suspendClock(sources: TimeSources = SYSTEM): SuspendClock {
   let offset = sources.coarseMs() - sources.fineMs();
+  let askedAt = sources.fineMs();
+  let wallLead = sources.wallMs() - askedAt;
   let last = 0;
   return {
     bootId: bootIdOf(sources),
     now: () => {
-      const fine = sources.fineMs() + offset;
-      const ahead = sources.coarseMs() - fine;
-      if (ahead > SUSPEND_MS) offset += ahead;
-      last = Math.max(last, sources.fineMs() + offset);
+      const fine = sources.fineMs();
+      const lead = sources.wallMs() - fine;
+      if (fine - askedAt >= ASK_MS || Math.abs(lead - wallLead) > JUMP_MS) {
+        const ahead = sources.coarseMs() - (fine + offset);
+        if (ahead > SUSPEND_MS) offset += ahead;
+        askedAt = fine;
+        wallLead = lead;
+      }
+      last = Math.max(last, fine + offset);
       return last;
     },
   };

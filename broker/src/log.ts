@@ -1,26 +1,9 @@
-/** The log: JSON lines on stderr, one event name plus fields. Every line passes the redaction as its very last step; a log that cannot be written never ends the broker. */
-import { redactLine } from '@reelhost/protocol';
-import { type Level, type Logger, pino } from 'pino';
+/** The broker's log. */
+import { createLog as createDaemonLog, LOG_LEVELS, type Logger, type LogLevel } from '@reelhost/log';
 
-export type { Logger };
-
-export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
-export type LogLevel = (typeof LOG_LEVELS)[number];
+export { LOG_LEVELS, type Logger, type LogLevel };
 
 /** The daemon's logger. */
 export function createLog(level: LogLevel): Logger {
-  const stream = {
-    write(line: string): void {
-      try {
-        process.stderr.write(redactLine(line));
-      } catch {
-        // Nowhere to say it.
-      }
-    },
-  };
-  process.stderr.on('error', () => undefined);
-  return pino(
-    { level: level as Level, base: { daemon: 'broker', pid: process.pid }, timestamp: pino.stdTimeFunctions.isoTime },
-    stream,
-  );
+  return createDaemonLog('broker', level);
 }

@@ -5,6 +5,7 @@
  */
 import { chmodSync, mkdirSync, realpathSync, statSync } from 'node:fs';
 import { dirname, join, sep } from 'node:path';
+import { exitOnCrash } from '@reelhost/log';
 import { NewerJournalError } from './journal/schema.js';
 import { createLog, type Logger } from './log.js';
 import { type BrokerOptions, parseOptions } from './options.js';
@@ -62,11 +63,13 @@ async function serve(options: BrokerOptions, log: Logger): Promise<number> {
   prepareSocketDirectory(place);
   refuseSocketInState(place, stateDirectory);
   const stopRequested = stopSignal();
+  const endCrashWatch = exitOnCrash('broker');
   const locks = takeLocks(stateDirectory, place.path);
   try {
     return await serveLocked(options, log, place, stateDirectory, locks, stopRequested);
   } finally {
     for (const lock of locks) lock.release();
+    endCrashWatch();
   }
 }
 

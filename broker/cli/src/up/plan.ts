@@ -4,7 +4,7 @@
  * The daemons inherit the environment (proxies, certificates, locale); an executor gets a short list and what its block names, because it may be
  * a program of somebody else.
  */
-import { fileURLToPath } from 'node:url';
+import { COMMAND_FILE } from '../command-file.js';
 import { PARENT_PIPE_VARIABLE } from '../parent-pipe.js';
 import type { ExecutorConfig, UpConfig } from './config.js';
 
@@ -25,7 +25,6 @@ export interface PartPlan {
   readonly vital: boolean;
 }
 
-const REELHOST = fileURLToPath(new URL('../../bin/reelhost.js', import.meta.url));
 const STOP_WITHIN_MS = 15_000;
 /** Added to the bridge's own drain limit, so that the bridge decides and not we. */
 const DRAIN_MARGIN_MS = 10_000;
@@ -63,7 +62,7 @@ export function planParts(config: UpConfig, logLevel: string, env: NodeJS.Proces
       ...daemon,
       name: 'broker',
       kind: 'broker',
-      args: [REELHOST, 'broker', ...places, '--state-dir', config.stateDir, ...common, ...config.broker.args],
+      args: [COMMAND_FILE, 'broker', ...places, '--state-dir', config.stateDir, ...common, ...config.broker.args],
       stopWithinMs: STOP_WITHIN_MS,
     });
   }
@@ -73,7 +72,15 @@ export function planParts(config: UpConfig, logLevel: string, env: NodeJS.Proces
       ...daemon,
       name: 'bridge',
       kind: 'bridge',
-      args: [REELHOST, 'bridge', ...places, '--state-dir', config.stateDir, ...common, ...bridgeFlags(config.bridge)],
+      args: [
+        COMMAND_FILE,
+        'bridge',
+        ...places,
+        '--state-dir',
+        config.stateDir,
+        ...common,
+        ...bridgeFlags(config.bridge),
+      ],
       stopWithinMs: config.bridge.drain_limit_sec * 1_000 + DRAIN_MARGIN_MS,
     });
   }
@@ -103,7 +110,7 @@ function planExecutor(
   env: NodeJS.ProcessEnv,
   config: UpConfig,
 ): PartPlan[] {
-  const [program, ...own] = executor.command ?? [process.execPath, REELHOST, 'executor', executor.name, ...flags];
+  const [program, ...own] = executor.command ?? [process.execPath, COMMAND_FILE, 'executor', executor.name, ...flags];
   const passed = [...EXECUTOR_ENVIRONMENT, ...executor.pass_env];
   const keep = (name: string): boolean => passed.includes(name) || /^(?:REELHOST_|LC_)/.test(name);
   const child = {

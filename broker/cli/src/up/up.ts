@@ -37,7 +37,7 @@ export async function up(options: { config?: string; check?: boolean; logLevel?:
     print(`${config.file} is right; it starts: ${plans.map((plan) => plan.name).join(', ')}`);
     return ExitCode.done;
   }
-  const log = upLog(process.stderr, Date.now);
+  const log = upLog(process.stderr);
   await endPredecessor(config.stateDir, log);
   if (config.broker.enabled && (await somebodyAnswers(config.socket))) {
     throw new CommandError(

@@ -7,8 +7,8 @@
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createExecutor, type Executor, redactLine, type TaskDefinition } from '@reelhost/sdk';
-import { pino, stdTimeFunctions } from 'pino';
+import { createLog, exitOnCrash, type Logger } from '@reelhost/log';
+import { createExecutor, type Executor, type TaskDefinition } from '@reelhost/sdk';
 import { type FontSet, openFontSet } from './fonts.js';
 import { IDEMPOTENT_OPS, runMediaOp } from './media-task.js';
 import type { Services } from './ops/op-run.js';
@@ -49,7 +49,8 @@ export async function run(argv: string[]): Promise<number> {
     process.stdout.write(USAGE);
     return EXIT.done;
   }
-  const log = createLog(options.logLevel);
+  const log = createLog('ffmpeg', options.logLevel);
+  const endCrashWatch = exitOnCrash('ffmpeg');
   await sweepScratch();
   const scratch = await mkdtemp(join(tmpdir(), `${SCRATCH_PREFIX}${process.pid}-${startTime(process.pid) ?? 0}-`));
   try {
@@ -63,6 +64,7 @@ export async function run(argv: string[]): Promise<number> {
     return EXIT.unexpected;
   } finally {
     await rm(scratch, { recursive: true, force: true });
+    endCrashWatch();
   }
 }
 
@@ -81,21 +83,7 @@ async function sweepScratch(): Promise<void> {
   }
 }
 
-type Log = ReturnType<typeof createLog>;
-
-/** JSON lines on stderr; every line is redacted as the very last step. */
-function createLog(level: ExecutorOptions['logLevel']) {
-  return pino(
-    { level, base: { daemon: 'ffmpeg', pid: process.pid }, timestamp: stdTimeFunctions.isoTime },
-    {
-      write(line: string) {
-        process.stderr.write(redactLine(line));
-      },
-    },
-  );
-}
-
-async function serve(options: ExecutorOptions, log: Log, scratch: string): Promise<number> {
+async function serve(options: ExecutorOptions, log: Logger, scratch: string): Promise<number> {
   const owner = ownerMarker();
   let children = 0;
   const nextMarker = (): string => {
@@ -215,7 +203,7 @@ function attributes(
   };
 }
 
-function taskDefinition(services: Services, facts: ReturnType<typeof attributes>, log: Log): TaskDefinition {
+function taskDefinition(services: Services, facts: ReturnType<typeof attributes>, log: Logger): TaskDefinition {
   return {
     attributes: facts,
     sessions: 'host',
@@ -245,7 +233,7 @@ function taskDefinition(services: Services, facts: ReturnType<typeof attributes>
 }
 
 /** Resolves when a signal, or the broker's final refusal, has ended the executor. */
-async function untilSignal(executor: Executor, log: Log, onReady: () => void): Promise<number> {
+async function untilSignal(executor: Executor, log: Logger, onReady: () => void): Promise<number> {
   let stopping: Promise<void> | undefined;
   const stop = (signal: NodeJS.Signals): void => {
     if (stopping) {

@@ -1,5 +1,6 @@
 /** Command line and environment of the executor: names, defaults, limits. Nothing is read later than here. */
 import { parseArgs } from 'node:util';
+import { LOG_LEVELS, type LogLevel } from '@reelhost/log';
 
 /** What `run` works with; sizes in bytes. */
 export interface ExecutorOptions {
@@ -15,10 +16,6 @@ export interface ExecutorOptions {
   logLevel: LogLevel;
 }
 
-/** pino's levels. */
-export type LogLevel = 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal' | 'silent';
-
-const LEVELS: readonly string[] = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'];
 const SANDBOXES: readonly string[] = ['auto', 'required', 'off'];
 const GIB = 1024 ** 3;
 
@@ -72,7 +69,7 @@ export function parseOptions(argv: readonly string[]): ExecutorOptions | 'help' 
   if (values['help']) return 'help';
   const text = (name: string): string | undefined => (typeof values[name] === 'string' ? values[name] : undefined);
   const sandbox = oneOf('sandbox', text('sandbox') ?? 'auto', SANDBOXES) as ExecutorOptions['sandbox'];
-  const logLevel = oneOf('log-level', text('log-level') ?? 'info', LEVELS) as LogLevel;
+  const logLevel = oneOf('log-level', text('log-level') ?? 'info', LOG_LEVELS) as LogLevel;
   const optional = {
     socketPath: text('socket'),
     runtimeId: text('runtime-id'),
