@@ -1,5 +1,5 @@
 /** Reading what a broker says: which errors pass and which are final, outcomes, sessions, statistics; and the ids a remote op has there. */
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { redactLine, submissionJobId } from '@reelhost/protocol';
 import { type BrokerClient, BrokerError, type JobOutcome } from '@reelhost/sdk';
 import type { OpOutcome } from './core/index.js';
@@ -22,7 +22,7 @@ export const LOST: ReadonlySet<string> = new Set(['session_not_found', 'session_
 
 /** The submission id of a remote op (D1): the same op of the same session is the same local job, for ever. */
 export function submissionIdOf(localId: string, opId: string): string {
-  return `op:${createHash('sha256').update(`${localId}|${opId}`, 'utf8').digest('hex')}`;
+  return `op:${hash('sha256', `${localId}|${opId}`)}`;
 }
 
 /** The local job id of a remote op. */

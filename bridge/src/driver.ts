@@ -1,6 +1,9 @@
 /**
  * Runs the core: one input at a time, records committed before effects, one timer for everything that is due. It is the only place with a clock, and holds
  * the only state.
+ *
+ * Order of an input: one reading of the clock → step → records → effects → what nobody waits for (log lines, the timer, the status file), when the effects have
+ * really left: the connection to the broker writes in a microtask, so that comes in a later one.
  */
 import { gatewayHostOf, PROTOCOL_VERSION, type RunnerDraft, writeOutbound } from '@reelhost/bridge-protocol';
 import type { BridgeStore } from './bridge-store.js';
@@ -47,6 +50,9 @@ export class Driver {
   #inputs: Input[] = [];
   #isStepping = false;
   #timer: NodeJS.Timeout | null = null;
+  #timerAt = Number.POSITIVE_INFINITY;
+  #unsaid: Extract<Effect, { kind: 'log' }>[] = [];
+  #isUntidy = false;
   #isOver = false;
 
   constructor(initial: BridgeState) {
@@ -71,9 +77,8 @@ export class Driver {
       }
     } finally {
       this.#isStepping = false;
+      this.#tidyLater(this.#parts);
     }
-    this.#schedule(this.#parts);
-    this.#parts.onChange();
   }
 
   /** The state as people see it. */
@@ -92,6 +97,7 @@ export class Driver {
   stop(): void {
     this.#isOver = true;
     if (this.#timer !== null) clearTimeout(this.#timer);
+    if (this.#parts !== null) this.#sayAll(this.#parts);
   }
 
   #step(parts: DriverParts, input: Input): void {
@@ -108,11 +114,37 @@ export class Driver {
     for (const effect of effects) this.#perform(parts, effect);
   }
 
-  #schedule(parts: DriverParts): void {
-    if (this.#isOver) return;
+  #tidyLater(parts: DriverParts): void {
+    if (this.#isUntidy) return;
+    this.#isUntidy = true;
+    queueMicrotask(() => {
+      this.#isUntidy = false;
+      this.#sayAll(parts);
+      this.#schedule();
+      parts.onChange();
+    });
+  }
+
+  #sayAll(parts: DriverParts): void {
+    const lines = this.#unsaid;
+    this.#unsaid = [];
+    for (const { level, event, fields } of lines) parts.log(level, event, fields);
+  }
+
+  /** A timer that fires too early does no harm, so one is replaced only by an earlier one. */
+  #schedule(): void {
+    const { lastStepAt } = this.#state;
+    const wakeAt = nextWakeAt(this.#state);
+    if (this.#isOver || wakeAt >= this.#timerAt) return;
     if (this.#timer !== null) clearTimeout(this.#timer);
-    const waitMs = Math.max(1, Math.ceil(nextWakeAt(this.#state) - parts.now()));
-    this.#timer = setTimeout(() => this.input({ kind: 'timePassed' }), waitMs);
+    this.#timerAt = wakeAt;
+    this.#timer = setTimeout(
+      () => {
+        this.#timerAt = Number.POSITIVE_INFINITY;
+        this.input({ kind: 'timePassed' });
+      },
+      Math.max(1, Math.ceil(wakeAt - lastStepAt)),
+    );
   }
 
   #perform(parts: DriverParts, effect: Effect): void {
@@ -141,7 +173,7 @@ export class Driver {
         parts.broker.perform(effect);
         return;
       case 'log':
-        parts.log(effect.level, effect.event, effect.fields);
+        this.#unsaid.push(effect);
         return;
       case 'exit':
         this.stop();

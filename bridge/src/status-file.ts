@@ -1,4 +1,4 @@
-/** Writes `bridge.status.json`: whole or not at all, 0600, soon after every change and at least every few seconds, so that its age shows a stuck bridge. */
+/** Writes `bridge.status.json`: whole or not at all, 0600, soon after every change that shows and at least every few seconds, so that its age shows a stuck bridge. */
 import { renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { redactLine } from '@reelhost/protocol';
@@ -30,11 +30,17 @@ export function openStatusFile(
   const path = join(stateDir, 'bridge.status.json');
   let since = new Date();
   let last = '';
+  let shown = '';
   let lastError: { message: string; at: string } | null = null;
   let soon: NodeJS.Timeout | null = null;
+  /** Everything a reader would notice; leases run down by themselves. */
+  const appearanceOf = (now: StatusView): string =>
+    JSON.stringify([now, note()], (key, value) => (key === 'leaseLeftMs' ? undefined : value));
   const write = (): void => {
     const now = new Date();
-    const { reason, ...rest } = view();
+    const current = view();
+    shown = appearanceOf(current);
+    const { reason, ...rest } = current;
     if (rest.state !== last) since = now;
     if (reason !== null && !rest.healthy) lastError = { message: reason, at: now.toISOString() };
     last = rest.state;
@@ -64,7 +70,7 @@ export function openStatusFile(
     changed: () => {
       soon ??= setTimeout(() => {
         soon = null;
-        write();
+        if (appearanceOf(view()) !== shown) write();
       }, SETTLE_MS);
       soon.unref();
     },

@@ -9,14 +9,26 @@ import { isJsonObject, type JsonObject } from './raw-json.js';
 /** A name, code or version: never empty, and short enough to be logged. */
 export const name = z.string().min(1).max(256);
 
+/** {@link name} for the envelope of every message: a schema costs ten times as much. */
+export function isName(value: unknown): boolean {
+  return typeof value === 'string' && value.length >= 1 && value.length <= 256;
+}
+
 /** Text for people; may be empty. */
 export const prose = z.string().max(65_536);
+
+const ID = /^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$/;
 
 /**
  * An id of a job, session, op or runner. The document says UUID for jobId and sessionId; ids are compared and echoed, never parsed, so any token
  * of harmless characters is taken: no separator of paths, no white space, no control character.
  */
-export const idText = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$/);
+export const idText = z.string().regex(ID);
+
+/** {@link idText} for the envelope of every message. */
+export function isId(value: unknown): boolean {
+  return typeof value === 'string' && ID.test(value);
+}
 
 /**
  * An opId is chosen by the engine, and the document says nothing of its form: any text that is a key, echoed as it came. Only half a surrogate pair is

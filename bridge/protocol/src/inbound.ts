@@ -6,7 +6,7 @@
  * Order of the checks: size of the message, UTF-8, JSON, object, `v`, `type`, `id`, direction, size of the payload, ids of the scope, payload.
  */
 import type { z } from 'zod';
-import { idText } from './fields.js';
+import { isId } from './fields.js';
 import * as fromGateway from './gateway-messages.js';
 import { MAX_MESSAGE_BYTES, MAX_PAYLOAD_BYTES } from './limits.js';
 import {
@@ -152,6 +152,8 @@ export function issueText(error: z.core.$ZodError, root = 'payload'): string {
   return `${root}${path}: ${issue.code === 'unrecognized_keys' ? 'a field the specification does not name' : issue.message}`;
 }
 
+const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
 function decode(data: string | Uint8Array): { text: string; bytes: number } | Malformed {
   const bytes = typeof data === 'string' ? utf8Bytes(data, MAX_MESSAGE_BYTES) : data.byteLength;
   if (bytes > MAX_MESSAGE_BYTES) {
@@ -160,7 +162,7 @@ function decode(data: string | Uint8Array): { text: string; bytes: number } | Ma
   }
   if (typeof data === 'string') return { text: data, bytes };
   try {
-    return { text: new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(data), bytes };
+    return { text: UTF8.decode(data), bytes };
   } catch {
     return malformed('not_utf8', 'the bytes are not UTF-8');
   }
@@ -179,12 +181,12 @@ function parse(text: string): { envelope: JsonObject } | Malformed {
 function badIds(envelope: JsonObject, type: MessageType, remains: Remains): Malformed | undefined {
   const scope = MESSAGE_SCOPES[type];
   if (scope === 'connection') return undefined;
-  if (!idText.safeParse(envelope['jobId']).success) {
+  if (!isId(envelope['jobId'])) {
     return malformed('missing_job_id', `${type} is job-scoped: jobId is missing or not an id`, remains);
   }
   const sessionId = envelope['sessionId'];
   const mayLack = scope === 'job' && (sessionId === undefined || sessionId === null);
-  if (mayLack || idText.safeParse(sessionId).success) return undefined;
+  if (mayLack || isId(sessionId)) return undefined;
   return malformed('missing_session_id', `${type}: sessionId is missing or not an id`, remains);
 }
 

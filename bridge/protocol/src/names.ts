@@ -81,10 +81,6 @@ export const MESSAGE_DIRECTIONS: Readonly<Record<MessageType, readonly Direction
   bye: ['runnerToGateway', 'gatewayToRunner'],
 };
 
-/** Job-scoped runner messages: each carries jobId, leaseEpoch and jobToken, and the gateway fences each (Message catalogue). */
-export const FENCED_TYPES = ['accept', 'reject', 'progress', 'op.response', 'complete', 'fail'] as const;
-export type FencedType = (typeof FENCED_TYPES)[number];
-
 /** The job types of v1 (Job types). An open set. */
 export const JOB_TYPES = ['remotion.workspace-session', 'video.compile', 'video.analyze.extract'] as const;
 export type JobType = (typeof JOB_TYPES)[number];
@@ -137,7 +133,6 @@ export const OP_ERROR_CODES = [
   'disk_full',
   'cancelled',
 ] as const;
-export type OpErrorCode = (typeof OP_ERROR_CODES)[number];
 
 /** `reason` of a reject. An open set for a receiver; a runner sends only these. */
 export const REJECT_REASONS = [
@@ -151,37 +146,21 @@ export type RejectReason = (typeof REJECT_REASONS)[number];
 
 /** `reason` of a cancel. An open set for a runner. */
 export const CANCEL_REASONS = ['user', 'execution_ended', 'lease_lost', 'revoked', 'shutdown'] as const;
-export type CancelReason = (typeof CANCEL_REASONS)[number];
 
-/** `class` of a fail, as the document lists them. */
+/** `class` of a fail, as the document lists them. An honest runner never claims `platform` (Error and failure classes). */
 export const FAIL_CLASSES = ['platform', 'runner', 'input'] as const;
-export type FailClass = (typeof FAIL_CLASSES)[number];
-
-/** The classes an honest runner claims: never `platform` (Error and failure classes). */
-export type HonestFailClass = Exclude<FailClass, 'platform'>;
 
 /** `outcome` of a complete. */
 export const COMPLETE_OUTCOMES = ['succeeded', 'cancelled'] as const;
-export type CompleteOutcome = (typeof COMPLETE_OUTCOMES)[number];
 
 /** `kind` of welcome. */
 export const RUNNER_KINDS = ['Desktop', 'CloudPool'] as const;
-export type RunnerKind = (typeof RUNNER_KINDS)[number];
 
 /** `capabilities.os`, `.arch`, `.container`, `.containerMode`: what we send. Open sets for a receiver. */
 export const OPERATING_SYSTEMS = ['linux', 'darwin', 'windows'] as const;
 export const ARCHITECTURES = ['amd64', 'arm64'] as const;
 export const CONTAINERS = ['none', 'docker', 'podman'] as const;
 export const CONTAINER_MODES = ['rootful', 'rootless', 'vm'] as const;
-
-/** The states of a job and the four that are terminal (Job lifecycle, leases and fencing). */
-export const JOB_STATES = ['Queued', 'Assigned', 'Running', 'Succeeded', 'Failed', 'Cancelled', 'Expired'] as const;
-export type JobState = (typeof JOB_STATES)[number];
-export const TERMINAL_JOB_STATES = ['Succeeded', 'Failed', 'Cancelled', 'Expired'] as const;
-
-/** Where a job may run (Routing and targets). */
-export const JOB_TARGETS = ['CloudPool', 'OrgRunner'] as const;
-export type JobTarget = (typeof JOB_TARGETS)[number];
 
 /** The WebSocket close codes of the protocol (Transport and envelope). */
 export const CLOSE_CODES = {
@@ -198,18 +177,6 @@ export const CLOSE_CODES = {
 export type CloseName = keyof typeof CLOSE_CODES;
 export type CloseCode = (typeof CLOSE_CODES)[CloseName];
 
-/** Error codes of the gateway's internal API for session ops and for a gateway without a token. */
-export const INTERNAL_API_ERRORS = {
-  session_not_found: 404,
-  session_lost: 410,
-  op_in_flight: 409,
-  op_cancelled: 409,
-  op_timeout: 504,
-  session_owner_unreachable: 502,
-  internal_api_disabled: 503,
-} as const;
-export type InternalApiError = keyof typeof INTERNAL_API_ERRORS;
-
 function memberOf<const T extends readonly string[]>(values: T): (text: string) => text is T[number] {
   const set: ReadonlySet<string> = new Set(values);
   return (text): text is T[number] => set.has(text);
@@ -219,13 +186,3 @@ function memberOf<const T extends readonly string[]>(values: T): (text: string) 
 export const isMessageType = memberOf(MESSAGE_TYPES);
 /** True for a job type of v1; any other is a job this runner does not know (reject `capability_mismatch`). */
 export const isKnownJobType = memberOf(JOB_TYPES);
-/** True for an op of a workspace session; any other is answered `unsupported_op`. */
-export const isRemotionOp = memberOf(REMOTION_OPS);
-/** True for an op of a media session; any other is answered `unsupported_op`. */
-export const isMediaOp = memberOf(MEDIA_OPS);
-/** True for an error code of the document; others travel unchanged. */
-export const isKnownOpErrorCode = memberOf(OP_ERROR_CODES);
-/** True for a reject reason of the document. */
-export const isKnownRejectReason = memberOf(REJECT_REASONS);
-/** True for a cancel reason of the document; an unknown one still means "stop this job". */
-export const isKnownCancelReason = memberOf(CANCEL_REASONS);

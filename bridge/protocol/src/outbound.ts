@@ -3,7 +3,7 @@
  * is refused here and never reaches the wire. Errors are answers, not exceptions: the sender must decide what to say instead.
  */
 import type { z } from 'zod';
-import { idText, name } from './fields.js';
+import { isId, isName } from './fields.js';
 import * as fromGateway from './gateway-messages.js';
 import { issueText } from './inbound.js';
 import { MAX_PAYLOAD_BYTES } from './limits.js';
@@ -99,15 +99,15 @@ function schemaView(payload: JsonObject): JsonObject | string {
 
 function badIds(draft: { type: MessageType; id: string; jobId?: unknown; sessionId?: unknown }): string | undefined {
   const scope = MESSAGE_SCOPES[draft.type];
-  if (!name.safeParse(draft.id).success) return 'id: must be a string of 1 to 256 characters';
+  if (!isName(draft.id)) return 'id: must be a string of 1 to 256 characters';
   if (scope === 'connection') {
     return draft.jobId === undefined && draft.sessionId === undefined
       ? undefined
       : `${draft.type} is connection-scoped: it has no jobId and no sessionId`;
   }
-  if (!idText.safeParse(draft.jobId).success) return `${draft.type} is job-scoped: jobId is missing or not an id`;
+  if (!isId(draft.jobId)) return `${draft.type} is job-scoped: jobId is missing or not an id`;
   if (scope === 'job' && draft.sessionId === undefined) return undefined;
-  return idText.safeParse(draft.sessionId).success ? undefined : `${draft.type}: sessionId is missing or not an id`;
+  return isId(draft.sessionId) ? undefined : `${draft.type}: sessionId is missing or not an id`;
 }
 
 /**

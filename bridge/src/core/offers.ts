@@ -3,6 +3,7 @@
  * the broker proves with one round trip that it is alive (a frozen broker must not collect jobs). The job is written down before accept leaves.
  */
 import {
+  ASSIGN_ANSWER_SEC,
   type Assign,
   DEFAULT_IDLE_TIMEOUT_SEC,
   type GatewayMessage,
@@ -16,7 +17,7 @@ import { freeSlots, log, openLink, putJob, send, type Turn, update, updateLink }
 /** The broker has this long to prove itself; well inside the 10 s an assign has (Job lifecycle, transition 3). */
 const PROBE_MS = 6_000;
 /** After this long the gateway has taken the silence for a reject and may have raised the epoch: nothing is said any more. */
-const ANSWER_MS = 10_000;
+const ANSWER_MS = ASSIGN_ANSWER_SEC * 1_000;
 
 type AssignMessage = Extract<GatewayMessage, { type: 'assign' }>;
 

@@ -4,7 +4,7 @@
  * Order: a connection ends → {@link verdictOf} says what that means for the jobs and how long to wait → {@link backoffMs} draws the wait where no code
  * prescribes one. The jitter is drawn after the cap, so that it does not vanish there.
  */
-import { CLOSE_CODES } from '@reelhost/bridge-protocol';
+import { CLOSE_CODES, HELLO_SKEW_SEC } from '@reelhost/bridge-protocol';
 import type { Trouble } from './state.js';
 
 /** The numbers of the back-off. */
@@ -25,8 +25,8 @@ export const REDIAL = {
   /** Supersessions within the window that stop the dialling. */
   conflictCount: 3,
   conflictWindowMs: 600_000,
-  /** A clock this far off explains a refused signature (Connection handshake: 120 s). */
-  skewMs: 120_000,
+  /** A clock this far off explains a refused signature. */
+  skewMs: HELLO_SKEW_SEC * 1_000,
 } as const;
 
 /** Full jitter over an exponential ceiling: the draw comes after the cap, and the cap is small while a lease is held. */

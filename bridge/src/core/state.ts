@@ -4,6 +4,7 @@
  * All times are milliseconds of one monotonic clock that also runs while the computer sleeps and that goes on across processes of the same
  * boot (see ../suspend-clock.ts). No wall-clock time is ever stored in the state.
  */
+import { DRAIN_SEC } from '@reelhost/bridge-protocol';
 import type { Capabilities } from './capabilities.js';
 
 /** Numbers a deployment may set; the defaults are in {@link DEFAULT_SETTINGS}. */
@@ -22,8 +23,8 @@ export type Settings = {
   readonly instance: string;
 };
 
-/** Defaults of {@link Settings}: 120 s for a drain (Job lifecycle, Drain), 10 s for an idle session. */
-export const DEFAULT_SETTINGS = { slots: 1, drainLimitMs: 120_000, drainIdleMs: 10_000 } as const;
+/** Defaults of {@link Settings}; an idle session has 10 s. */
+export const DEFAULT_SETTINGS = { slots: 1, drainLimitMs: DRAIN_SEC * 1_000, drainIdleMs: 10_000 } as const;
 
 /** A terminal message of a job, kept until the gateway has surely read it. */
 export type Terminal =

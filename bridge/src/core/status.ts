@@ -1,5 +1,5 @@
 /** The bridge's state in the words of `bridge.status.json`: for people and scripts, without a secret in it. */
-import type { BridgeState } from './state.js';
+import type { BridgeState, Trouble } from './state.js';
 import { freeSlots } from './turn.js';
 
 /** `state` of the status file; stable, other programs read it. */
@@ -12,13 +12,7 @@ export type StatusName =
   | 'draining'
   | 'update_required'
   | 'broker_unavailable'
-  | 'clock_skew'
-  | 'revoked'
-  | 'forbidden'
-  | 'incompatible'
-  | 'rate_limited'
-  | 'superseded'
-  | 'identity_conflict'
+  | Exclude<Trouble['code'], 'unreachable'>
   | 'stopped';
 
 /** What the status file says, without the parts only the adapter knows (pid, wall-clock times, URL). */

@@ -1,10 +1,10 @@
 /** Ids that are computed, so that asking twice means the same job. All are SHA-256 cut to 16 bytes, in lower-case hex. */
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 
 const ALL_ZERO = '0'.repeat(32);
 
 function shortHash(text: string): string {
-  const id = createHash('sha256').update(text, 'utf8').digest('hex').slice(0, 32);
+  const id = hash('sha256', text).slice(0, 32);
   return id === ALL_ZERO ? `${'0'.repeat(31)}1` : id;
 }
 
