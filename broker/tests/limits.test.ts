@@ -2,8 +2,13 @@
 import { readFileSync } from 'node:fs';
 import {
   MAX_CONNECTIONS,
+  MAX_ERROR_BYTES,
+  MAX_ERROR_BYTES_EXTENSION,
+  MAX_FRAME_BYTES,
   MAX_FRAME_BYTES_EXTENSION,
   MAX_OUTSTANDING_REQUESTS,
+  MAX_RESULT_BYTES,
+  MAX_RESULT_BYTES_EXTENSION,
   REQUEST_LIMITS,
   REQUEST_LIMITS_EXTENSION,
 } from '@reelhost/protocol';
@@ -112,7 +117,13 @@ const deep = (levels: number): unknown => (levels === 0 ? 1 : { a: deep(levels -
 const MET: Readonly<Record<string, () => Promise<unknown>>> = {
   max_connections: async () => {
     for (let n = 0; n < 6; n++) await connected();
-    return code(await (await connected()).take('error'));
+    const refused = code(await (await connected()).take('error'));
+    // Ended in order: who is destroyed counts until the broker has noticed, and the next test would be refused.
+    for (const peer of peers) {
+      peer.socket.end();
+      await peer.closed;
+    }
+    return refused;
   },
   hello_timeout_ms: async () => code(await (await connected()).take('error', 5000)),
   frame_timeout_ms: async () => {
@@ -405,6 +416,11 @@ test('the defaults are those of the language', () => {
     maxOutstandingRequests: MAX_OUTSTANDING_REQUESTS,
     extensionMaxFrameBytes: MAX_FRAME_BYTES_EXTENSION,
     extensionMaxArgsBytes: REQUEST_LIMITS_EXTENSION.maxArgsBytes,
+    maxFrameBytes: MAX_FRAME_BYTES,
+    maxResultBytes: MAX_RESULT_BYTES,
+    maxErrorBytes: MAX_ERROR_BYTES,
+    extensionMaxResultBytes: MAX_RESULT_BYTES_EXTENSION,
+    extensionMaxErrorBytes: MAX_ERROR_BYTES_EXTENSION,
   });
   for (const { value, min, max } of Object.values(LIMITS)) expect(value >= min && value <= max).toBe(true);
 });

@@ -19,8 +19,6 @@ export const JOB_STATES: readonly JobState[] = [
   'discarded',
   'cancelled',
 ];
-/** The states in which a job's outcome is known. */
-export type FinalJobState = 'completed' | 'discarded' | 'cancelled';
 
 /** A job as `enqueued`, `status` and `cancelled` show it. Times are UTC milliseconds. */
 export interface JobView {

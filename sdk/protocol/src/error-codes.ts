@@ -86,11 +86,6 @@ export const ERROR_CODES = {
 /** A code of an `error` message. */
 export type ErrorCode = keyof typeof ERROR_CODES;
 
-/** Whether a text is a known code. */
-export function isErrorCode(code: string): code is ErrorCode {
-  return Object.hasOwn(ERROR_CODES, code);
-}
-
 /** The types a job's error has when the broker itself ends the job, and whether enqueueing the work anew may succeed. */
 export const BROKER_FAILURES = {
   timeout: { retryable: false, meaning: 'the job ran longer than its timeout' },

@@ -17,7 +17,6 @@ export {
   type ErrorCode,
   type ErrorRow,
   type Fault,
-  isErrorCode,
 } from './error-codes.js';
 export { readProgress } from './extension-requests.js';
 export { encodeFrame, encodeFrames, type FrameFault, FrameReader } from './frame-codec.js';

@@ -19,10 +19,6 @@ export interface JsonLimits {
 export const MAX_FRAME_BYTES = 1_048_576;
 /** A frame's payload on a `reelhost.1` connection. */
 export const MAX_FRAME_BYTES_EXTENSION = 8_388_608;
-/** The largest value the frame limit may be configured to. */
-export const MAX_CONFIGURABLE_FRAME_BYTES = 16_777_216;
-/** The smallest frame limit that still carries every message without args. */
-export const MIN_CONFIGURABLE_FRAME_BYTES = 256;
 /** Unparsed bytes a connection may hold: twice a frame and two headers. */
 export function maxBufferedBytes(maxFrameBytes: number): number {
   return 2 * maxFrameBytes + 8;

@@ -1,5 +1,5 @@
 /** What clients and executors send, in the shape it has on the wire. `parseRequest` (request-reader.ts) makes these from envelopes. */
-import type { JsonObject, RawJson } from './raw-json.js';
+import type { RawJson } from './raw-json.js';
 
 /** The name of the extension in `hello.extensions`. */
 export const EXTENSION = 'reelhost.1';
@@ -170,13 +170,3 @@ export type RequestType = Request['type'];
 
 /** The shape of a session id. */
 export const SESSION_ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
-
-/** `enqueue` as a sender writes it: options as on the wire, not yet normalised. */
-export interface EnqueueFields {
-  readonly task: string;
-  readonly args: RawJson | JsonObject;
-  readonly options?: JsonObject;
-  readonly session_id?: string;
-  readonly watch?: boolean;
-  readonly secrets?: Readonly<Record<string, string>>;
-}
