@@ -5,7 +5,7 @@
 import { Command, CommanderError, Option } from 'commander';
 import { parseDurationMs } from './duration.js';
 import { CommandError, ExitCode } from './exit-codes.js';
-import { version } from './version.js';
+import { printVersions, version } from './version.js';
 
 interface Places {
   socket?: string;
@@ -157,7 +157,7 @@ function declare(end: (code: number) => void): Command {
   command('version', 'Versions of everything that takes part.', '')
     .option('--json', 'one JSON document')
     .action(async (options: { json?: boolean }) => {
-      end(await (await import('./version.js')).printVersions(options));
+      end(await printVersions(options));
     });
 
   command('executor', 'Run an executor: "reelhost executor ffmpeg".', '').action(() => {
