@@ -6,42 +6,56 @@ import { PROGRESS_INTERVAL_MS } from './ops.js';
 import type { BridgeState, Job, Link } from './state.js';
 import { MAX_STEP_GAP_MS } from './step.js';
 
+/** Tells a time at which something is due. */
+type Consider = (at: number) => void;
+
 /** The earliest time at which something is due; never later than the longest step gap after the last step. */
 export function nextWakeAt(state: BridgeState): number {
-  const times = [state.lastStepAt + MAX_STEP_GAP_MS, ...linkTimes(state.link), renewAt({ state })];
-  for (const job of state.jobs.values()) times.push(...jobTimes(job, state));
-  for (const offer of state.offers.values()) times.push(offer.answerBy);
-  for (const teardown of state.teardowns.values()) times.push(teardown.retryAt);
+  const { lastStepAt } = state;
+  let wakeAt = lastStepAt + MAX_STEP_GAP_MS;
+  const consider: Consider = (at) => {
+    if (at < wakeAt && (at > lastStepAt || at === Number.NEGATIVE_INFINITY)) wakeAt = at;
+  };
+  considerLink(state.link, consider);
+  consider(renewAt({ state }));
+  for (const job of state.jobs.values()) considerJob(job, state, consider);
+  for (const offer of state.offers.values()) consider(offer.answerBy);
+  for (const teardown of state.teardowns.values()) consider(teardown.retryAt);
   if (state.drain !== null) {
-    times.push(state.drain.deadline, hardEndOf(state.drain));
-    if (state.drain.finishBy !== null) times.push(state.drain.finishBy);
+    consider(state.drain.deadline);
+    consider(hardEndOf(state.drain));
+    if (state.drain.finishBy !== null) consider(state.drain.finishBy);
   }
-  return Math.min(...times.filter((at) => at > state.lastStepAt || at === Number.NEGATIVE_INFINITY));
+  return wakeAt;
 }
 
-function linkTimes(link: Link): number[] {
+function considerLink(link: Link, consider: Consider): void {
   switch (link.phase) {
     case 'down':
-      return [link.redialAt];
+      consider(link.redialAt);
+      return;
     case 'dialling':
     case 'greeting':
     case 'closing':
-      return [link.giveUpAt];
+      consider(link.giveUpAt);
+      return;
     case 'open':
-      return [link.nextBeatAt, link.lastHeardAt + link.deadAfterMs, link.leaveBy];
+      consider(link.nextBeatAt);
+      consider(link.lastHeardAt + link.deadAfterMs);
+      consider(link.leaveBy);
+      return;
     case 'halted':
-      return [];
+      return;
   }
 }
 
-function jobTimes(job: Job, state: BridgeState): number[] {
-  const times = [job.leaseUntil];
-  if (job.ending === null) times.push(overdueAt(job));
-  else if (job.ending.sent === null) times.push(job.ending.sendBy);
+function considerJob(job: Job, state: BridgeState, consider: Consider): void {
+  consider(job.leaseUntil);
+  if (job.ending === null) consider(overdueAt(job));
+  else if (job.ending.sent === null) consider(job.ending.sendBy);
   if (job.op !== null) {
-    times.push(job.op.backstopAt);
-    if (job.op.pending !== null) times.push(job.op.progressSentAt + PROGRESS_INTERVAL_MS);
+    consider(job.op.backstopAt);
+    if (job.op.pending !== null) consider(job.op.progressSentAt + PROGRESS_INTERVAL_MS);
   }
-  if (state.drain !== null) times.push(Math.max(job.lastOpAt, state.drain.since) + state.settings.drainIdleMs);
-  return times;
+  if (state.drain !== null) consider(Math.max(job.lastOpAt, state.drain.since) + state.settings.drainIdleMs);
 }

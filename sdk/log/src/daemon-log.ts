@@ -23,7 +23,21 @@ export function createLog(daemon: string, level: LogLevel, output: Output = stde
       output.write(line, stream.lastLevel >= WARN);
     },
   };
-  return pino({ level, base: { daemon, pid: process.pid }, timestamp: pino.stdTimeFunctions.isoTime }, stream);
+  return pino({ level, base: { daemon, pid: process.pid }, timestamp: timeMember }, stream);
+}
+
+let second = Number.NaN;
+let untilSecond = '';
+
+/** The time as a member of a line. Its text up to the second is made once a second: making a date each time was half the price of a line. */
+function timeMember(): string {
+  const now = Date.now();
+  const ms = now % 1_000;
+  if (now - ms !== second) {
+    second = now - ms;
+    untilSecond = `,"time":"${new Date(second).toISOString().slice(0, -4)}`;
+  }
+  return `${untilSecond}${String(ms).padStart(3, '0')}Z"`;
 }
 
 /**

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, it } from 'vitest';
+import { createLog } from './daemon-log.js';
 import { LOG_LIMITS } from './log-output.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'rh-log-'));
@@ -203,5 +204,29 @@ describe('the log of a process', () => {
     const reads = readAll(reading);
     child.send('end');
     expect(numbersIn(linesOf(await reads))).toEqual(upTo(2000));
+  });
+});
+
+describe('a line', () => {
+  it('has level, time, daemon, process and event, and warnings are urgent', () => {
+    const lines: [string, boolean][] = [];
+    const log = createLog('broker', 'info', { write: (line, isUrgent) => lines.push([line, isUrgent]) });
+    const before = Date.now();
+    log.debug({ event: 'not.seen' });
+    log.info({ event: 'op.settled', code: 'ok' });
+    log.warn({ event: 'broker.lost' });
+    const [first, second] = lines.map(([line]) => JSON.parse(line));
+    expect(first).toEqual({
+      level: 30,
+      time: first.time,
+      daemon: 'broker',
+      pid: process.pid,
+      event: 'op.settled',
+      code: 'ok',
+    });
+    expect(new Date(first.time).toISOString()).toBe(first.time);
+    expect(Date.parse(first.time)).toBeGreaterThanOrEqual(before);
+    expect(Date.parse(second.time)).toBeLessThanOrEqual(Date.now());
+    expect(lines.map(([, isUrgent]) => isUrgent)).toEqual([false, true]);
   });
 });
