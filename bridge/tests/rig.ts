@@ -95,6 +95,26 @@ export class Rig {
     return this;
   }
 
+  /** The core of a new process with what this one has written down, at the same moment. */
+  reborn(): Rig {
+    const rows = new Map<string, Job>();
+    for (const record of this.records) {
+      if (record.kind === 'putJob') rows.set(record.job.jobId, record.job);
+      else rows.delete(record.jobId);
+    }
+    const jobs = [...rows.values()].map((job) => ({
+      ...job,
+      op: null,
+      lastResponse: null,
+      session: job.session === null ? null : { ...job.session, state: 'reopening' as const, dir: '' },
+      ending: job.ending === null ? null : { ...job.ending, sent: null },
+    }));
+    const next = new Rig({}, { jobs });
+    next.now = this.now;
+    next.records.push(...[...rows.values()].map((job) => ({ kind: 'putJob' as const, job })));
+    return next;
+  }
+
   get generation(): number {
     return this.state.generation;
   }

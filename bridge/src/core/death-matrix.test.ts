@@ -5,7 +5,6 @@
 import type { RunnerMessage } from '@reelhost/bridge-protocol';
 import { describe, expect, it } from 'vitest';
 import { JOB, Rig } from '../../tests/rig.js';
-import type { Job } from './index.js';
 
 type Victim = 'bridge' | 'broker' | 'executor' | 'gateway' | 'network';
 type Death = 'SIGKILL' | 'SIGSTOP 10 s' | 'SIGSTOP 60 s' | 'cut' | 'half-open';
@@ -79,20 +78,7 @@ class World {
 
   /** kill -9 and a new process `afterMs` later, with what was written down. */
   restartBridge(afterMs: number): void {
-    const rows = new Map<string, Job>();
-    for (const record of this.rig.records) {
-      if (record.kind === 'putJob') rows.set(record.job.jobId, record.job);
-      else rows.delete(record.jobId);
-    }
-    const jobs = [...rows.values()].map((job) => ({
-      ...job,
-      op: null,
-      lastResponse: null,
-      session: job.session === null ? null : { ...job.session, state: 'reopening' as const, dir: '' },
-      ending: job.ending === null ? null : { ...job.ending, sent: null },
-    }));
-    const next = new Rig({}, { jobs });
-    next.now = this.rig.now;
+    const next = this.rig.reborn();
     const end = next.now + afterMs;
     while (next.now < end) {
       next.now += 50;
@@ -100,7 +86,6 @@ class World {
       this.#execute();
       this.#reap();
     }
-    next.records.push(...[...rows.values()].map((job) => ({ kind: 'putJob' as const, job })));
     this.rig = next;
     this.#seen = 0;
     this.#effects = 0;

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
 import { JOB, Rig, SESSION } from '../../tests/rig.js';
-import type { Job } from './index.js';
 
 const cancel = (rig: Rig, reason: 'user' | 'lease_lost' | 'revoked' = 'user', graceSec = 10): Rig =>
   rig.gateway({ type: 'cancel', jobId: JOB, payload: { reason, graceSec } });
@@ -178,20 +177,8 @@ describe('resume', () => {
 
 describe('restart of the bridge', () => {
   const restarted = (before: Rig): Rig => {
-    const rows = new Map<string, Job>();
-    for (const record of before.records) {
-      if (record.kind === 'putJob') rows.set(record.job.jobId, record.job);
-      else rows.delete(record.jobId);
-    }
-    const jobs = [...rows.values()].map((job) => ({
-      ...job,
-      op: null,
-      lastResponse: null,
-      session: job.session === null ? null : { ...job.session, state: 'reopening' as const, dir: '' },
-      ending: job.ending === null ? null : { ...job.ending, sent: null },
-    }));
-    const after = new Rig({}, { jobs });
-    after.now = before.now + 2_000;
+    const after = before.reborn();
+    after.now += 2_000;
     return after.input({ kind: 'timePassed' });
   };
 
