@@ -1,5 +1,5 @@
 /**
- * The bridge's own journal (D9): the jobs it holds, their epochs and tokens, and the terminal messages it still owes. One small SQLite file, 0600.
+ * The bridge's own journal: the jobs it holds, their epochs and tokens, and the terminal messages it still owes. One small SQLite file, 0600.
  * It never holds a URL, a result, or op arguments; job tokens are in it because a restart inside the lease needs them.
  */
 import { chmodSync, closeSync, existsSync, openSync, renameSync, statSync } from 'node:fs';

@@ -20,7 +20,7 @@ export const USED: ReadonlySet<string> = new Set(['session_closed', 'session_con
 /** The session of a running job is gone. */
 export const LOST: ReadonlySet<string> = new Set(['session_not_found', 'session_closed', 'session_lost']);
 
-/** The submission id of a remote op (D1): the same op of the same session is the same local job, for ever. */
+/** The submission id of a remote op: the same op of the same session is the same local job, for ever. */
 export function submissionIdOf(localId: string, opId: string): string {
   return `op:${hash('sha256', `${localId}|${opId}`)}`;
 }

@@ -1,5 +1,5 @@
 /**
- * op.response: how an outcome is said, and that it always fits. An answer over the payload limit is replaced by an error (D7), and what the gateway once refused as too
+ * op.response: how an outcome is said, and that it always fits. An answer over the payload limit is replaced by an error, and what the gateway once refused as too
  * large is never said again.
  */
 import { MAX_PAYLOAD_BYTES, type OpError, RawJson } from '@reelhost/bridge-protocol';
@@ -10,7 +10,7 @@ import { log, nextId, openLink, putJob, send, type Turn } from './turn.js';
 /** Longest code, and longest text of an error, in characters. */
 const CODE_LENGTH = 256;
 const TEXT_LENGTH = 4_096;
-/** Ops whose oversized answer means that the file is too large (D7). */
+/** Ops whose oversized answer means that the file is too large. */
 const READING_OPS: ReadonlySet<string> = new Set(['read', 'readFile']);
 
 /** What the gateway asked: where the answer goes. */
@@ -33,7 +33,7 @@ export function tooLarge(op: string): { ok: false; error: OpError } {
     : problem('output_too_large', 'the result does not fit into one message', false);
 }
 
-/** Sends op.response; an answer over the payload limit is replaced by an error (D7). False: there is no connection. */
+/** Sends op.response; an answer over the payload limit is replaced by an error. False: there is no connection. */
 export function answer(turn: Turn, job: Job, asked: Asked, given: Answer): boolean {
   if (openLink(turn.state) === null) return false;
   const messageId = nextId(turn);

@@ -1,6 +1,6 @@
 /**
  * op.request → one local job → op.response. At most one op of a session runs. A repeated opId is never executed again: while it runs the request attaches to the
- * run, afterwards the broker answers it from its journal, because the local job's id is derived from session and opId (D1, D5).
+ * run, afterwards the broker answers it from its journal, because the local job's id is derived from session and opId.
  *
  * An answer is sent on the connection that is open when it is ready, and only there: a gateway that missed it asks again after the resume.
  */

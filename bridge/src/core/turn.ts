@@ -7,7 +7,7 @@
 import { type RunnerDraft, type Written, writeOutbound } from '@reelhost/bridge-protocol';
 import type { BridgeState, Job, OpenLink, Teardown, Terminal } from './state.js';
 
-/** What survives a restart (D9). A job row carries its unsent or unconfirmed terminal message. */
+/** What survives a restart. A job row carries its unsent or unconfirmed terminal message. */
 export type JournalRecord =
   | { readonly kind: 'putJob'; readonly job: Job }
   | { readonly kind: 'deleteJob'; readonly jobId: string };

@@ -1,11 +1,13 @@
-/** Fewer empty buckets than this are not worth the work. */
-const EMPTY_BUCKETS = 4096;
-
 /**
  * Deadlines in buckets. A job that ends in time takes its deadline back in O(1), so 20,000 jobs a second with a 30 s limit leave
  * nothing behind; only the numbers of buckets are kept in a heap. Precision is one bucket, rounded up: never early.
  * Buckets whose items were all taken back are cleared away when they are more than half, so that far deadlines do not pile up.
  */
+
+/** Fewer empty buckets than this are not worth the work. */
+const EMPTY_BUCKETS = 4096;
+
+/** Deadlines of one clock, in its milliseconds. */
 export class Deadlines<Item> {
   readonly #bucketMs: number;
   readonly #buckets = new Map<number, Set<Item>>();

@@ -1,5 +1,5 @@
 /**
- * The broker's one step: state, input and time go in; records and effects come out of {@link Engine.takeTurn}.
+ * The broker's one step: state, input and time go in; records and effects come out.
  *
  * Order of events in a turn of the driver: any number of inputs → `endTurn` (starts jobs) → the driver commits `records` in one
  * transaction → the driver carries out `effects` in order. Nothing else may change the state, and nothing here waits.
