@@ -6,6 +6,7 @@
 import { chmodSync, mkdirSync, realpathSync, statSync } from 'node:fs';
 import { dirname, join, sep } from 'node:path';
 import { exitOnCrash } from '@reelhost/log';
+import { LinkedJournalError } from './journal/opening.js';
 import { NewerJournalError } from './journal/schema.js';
 import { createLog, type Logger } from './log.js';
 import { type BrokerOptions, parseOptions } from './options.js';
@@ -42,7 +43,9 @@ function refusal(error: unknown, log: Logger): number {
           ? ['newer_journal', 78]
           : error instanceof SharedFolderError
             ? ['shared_state_dir', 78]
-            : errorCode(error);
+            : error instanceof LinkedJournalError
+              ? ['linked_journal', 78]
+              : errorCode(error);
   log.fatal({ event: 'broker.refused', code, reason: (error as Error).message });
   return exit as number;
 }

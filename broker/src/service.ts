@@ -52,6 +52,11 @@ export async function serveLocked(
   const brokenDown = new Promise<number>((resolve) => {
     broken = resolve;
   });
+  const onBroken = (error: unknown): void => {
+    if (isDamage(error)) markDamaged(opened.path);
+    log.fatal({ event: 'broker.broken', damaged: isDamage(error), reason: (error as Error).stack ?? String(error) });
+    broken(isDamage(error) ? 75 : 1);
+  };
   const broker = new Broker({
     core,
     journal,
@@ -66,11 +71,7 @@ export async function serveLocked(
       else housekeeping.degrade('journal_error', message);
       return released;
     },
-    onBroken: (error) => {
-      if (isDamage(error)) markDamaged(opened.path);
-      log.fatal({ event: 'broker.broken', damaged: isDamage(error), reason: (error as Error).stack ?? String(error) });
-      broken(isDamage(error) ? 75 : 1);
-    },
+    onBroken,
   });
   const maxConnections = connectionLimit(options.settings.maxConnections);
   const onRefused = sparingly(log, { event: 'peer.refused', reason: 'too_many_connections' });
@@ -100,7 +101,13 @@ export async function serveLocked(
   });
   try {
     if (reserve.missingBytes() > 0) housekeeping.degradeForSpace();
-    restore(core, opened.state);
+    try {
+      restore(core, opened.state);
+    } catch (error) {
+      // What was read was no journal: the next start sets it aside.
+      onBroken(error);
+      return await brokenDown;
+    }
     broker.planTurn();
     const swept = directories.sweep((id) => core.sessions.has(id), `${core.identity.generation}`);
     if (swept.directories > 0) log.info({ event: 'sessions.swept', directories: swept.directories });

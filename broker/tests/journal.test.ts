@@ -1,5 +1,17 @@
 /** The journal by itself: what it keeps, forgets, survives. */
-import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -120,6 +132,39 @@ test('writes wait while another process holds the file, and a reader does not ke
 
 test('a journal cut at any place opens, or is set aside; one that shows its damage later is set aside at the next start', () => {
   expect(damageManyTimes(directory, 40)).toBeGreaterThan(3);
+});
+
+test('what SQLite would take for a new journal is set aside and told: emptied, only a log, something that is no file', () => {
+  const damages: Record<string, (path: string) => void> = {
+    emptied: (path) => truncateSync(path),
+    'only the log': (path) => {
+      rmSync(path);
+      writeFileSync(`${path}-wal`, 'x'.repeat(5000));
+    },
+    'a directory': (path) => {
+      rmSync(path);
+      mkdirSync(path);
+    },
+    'a directory for a log': (path) => mkdirSync(`${path}-wal`),
+  };
+  for (const [name, damage] of Object.entries(damages)) {
+    const state = join(directory, name);
+    mkdirSync(join(state, 'sessions'), { recursive: true });
+    openJournal(state, 'normal', 'x').journal.close();
+    damage(join(state, 'broker.sqlite'));
+    const opened = openJournal(state, 'normal', 'y');
+    expect([name, opened.setAside]).toEqual([name, join(state, 'broker.sqlite.damaged-y')]);
+    opened.journal.close();
+    const again = openJournal(state, 'normal', 'z');
+    expect([name, again.setAside, again.generation]).toEqual([name, null, 2]);
+    again.journal.close();
+  }
+});
+
+test('a link in the place of the journal is refused and left untouched', () => {
+  symlinkSync(join(directory, 'elsewhere'), join(directory, 'broker.sqlite'));
+  expect(() => openJournal(directory, 'normal', 'x')).toThrow('is a link');
+  expect(readdirSync(directory)).toEqual(['broker.sqlite']);
 });
 
 test('a journal of a newer release is refused and left untouched', () => {

@@ -3,7 +3,7 @@
  * starts, says so once in its log and in its status, and everything the old journal promised is gone. A journal of a newer release is never touched.
  */
 import { randomBytes } from 'node:crypto';
-import { closeSync, openSync, renameSync, rmSync, statSync } from 'node:fs';
+import { closeSync, lstatSync, openSync, renameSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import SQLite from 'better-sqlite3';
 import type { StoredState } from '../core/index.js';
@@ -22,6 +22,14 @@ export interface OpenedJournal {
   /** Where the damaged journal is now, or null. */
   readonly setAside: string | null;
 }
+
+/** A link stands where the journal belongs. It is left untouched. */
+export class LinkedJournalError extends Error {
+  override readonly name = 'LinkedJournalError';
+}
+
+/** The journal and what SQLite keeps beside it, by the ends of their names. */
+const FILES = ['', '-wal', '-shm'];
 
 const DAMAGED = new Set([
   'SQLITE_CORRUPT',
@@ -46,16 +54,35 @@ export function openJournal(stateDirectory: string, durability: Durability, stam
   const path = join(stateDirectory, 'broker.sqlite');
   try {
     if (isMarkedDamaged(path)) throw new DamagedJournalError('the last run found the journal damaged');
+    checkFiles(stateDirectory, path);
     return { ...open(path, durability), setAside: null };
   } catch (error) {
     if (!isDamage(error)) throw error;
     const aside = `${path}.damaged-${stamp}`;
-    for (const suffix of ['', '-wal', '-shm']) {
+    for (const suffix of FILES) {
       if (statSync(path + suffix, { throwIfNoEntry: false }) !== undefined) renameSync(path + suffix, aside + suffix);
     }
     unmarkDamaged(path);
     return { ...open(path, durability), setAside: aside };
   }
+}
+
+/**
+ * What SQLite would take without a word, though everything is lost: a journal that was emptied, of which only the log is left, or in whose place something
+ * else stands. A link is refused: whoever made it wants the journal elsewhere, and that is not ours to rename.
+ */
+function checkFiles(stateDirectory: string, path: string): void {
+  const [main, wal] = FILES.map((suffix) => {
+    const stat = lstatSync(path + suffix, { throwIfNoEntry: false });
+    if (stat?.isSymbolicLink() === true)
+      throw new LinkedJournalError(`${path + suffix} is a link; name the state directory in which the journal is`);
+    if (stat?.isFile() === false) throw new DamagedJournalError(`${path + suffix} is not a file`);
+    return stat;
+  });
+  const wasInUse =
+    (wal?.size ?? 0) > 0 ||
+    (main !== undefined && lstatSync(join(stateDirectory, 'sessions'), { throwIfNoEntry: false }) !== undefined);
+  if ((main?.size ?? 0) === 0 && wasInUse) throw new DamagedJournalError('the journal is empty');
 }
 
 /** Remembers for the next start that the journal was found damaged while it was in use. */
@@ -73,8 +100,9 @@ function unmarkDamaged(path: string): void {
 
 function open(path: string, durability: Durability): Omit<OpenedJournal, 'setAside'> {
   closeSync(openSync(path, 'a', 0o600));
-  const journal = new Journal(path, durability);
+  let journal: Journal | undefined;
   try {
+    journal = new Journal(path, durability);
     journal.checkSize(path);
     const state = journal.load();
     const instance = journal.meta('instance', () => randomBytes(6).toString('hex'));
@@ -82,7 +110,9 @@ function open(path: string, durability: Durability): Omit<OpenedJournal, 'setAsi
     journal.setMeta('generation', String(generation));
     return { journal, path, state, nextSeq: journal.nextSeq(), instance, generation };
   } catch (error) {
-    journal.close();
+    journal?.close();
+    // Not to be taken for one that was emptied.
+    if (statSync(path).size === 0) rmSync(path);
     throw error;
   }
 }
