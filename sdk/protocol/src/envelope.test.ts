@@ -27,6 +27,19 @@ describe('an envelope', () => {
     );
   });
 
+  it('finds fields wherever characters have several bytes, and by names with escapes in them', () => {
+    const text =
+      '{"é😀":"ü","version":1,"\\u0061rgs":{"€":"\\u00e9"},"type":"t","request_id":"😀€","\\u00e4":[1],"ä€":"\\n","z":"ende"}';
+    const read = readEnvelope(Buffer.from(text));
+    if (!read.ok) throw new Error(read.fault.reason);
+    const { envelope } = read;
+    expect(envelope.fields()).toEqual(Object.keys(JSON.parse(text) as object));
+    expect(envelope.raw('args')).toBe('{"€":"\\u00e9"}');
+    expect(envelope.raw('ä')).toBe('[1]');
+    for (const [name, value] of Object.entries(JSON.parse(text) as object)) expect(envelope.value(name)).toEqual(value);
+    expect(envelope.requestId).toBe('😀€');
+  });
+
   it('survives any bytes', () => {
     fc.assert(
       fc.property(fc.uint8Array({ minLength: 1, maxLength: 200 }), (bytes) => {

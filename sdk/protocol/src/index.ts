@@ -21,7 +21,7 @@ export {
 export { readProgress } from './extension-requests.js';
 export { encodeFrame, encodeFrames, type FrameFault, FrameReader } from './frame-codec.js';
 export { isJobId, occurrenceJobId, submissionJobId } from './job-ids.js';
-export { checkJson, type ExcessReason, JsonScanner } from './json-scanner.js';
+export { checkJson, type ExcessReason } from './json-scanner.js';
 export { MalformedJson, type MalformedReason } from './json-tokens.js';
 export * from './limits.js';
 export { encode, encodeError, encodeMessage, type MessageFields } from './message-writer.js';
