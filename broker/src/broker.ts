@@ -2,8 +2,9 @@
  * The driver: turns bytes into inputs of the core and its effects into bytes.
  *
  * One turn: everything that has arrived becomes inputs → (setImmediate) the core starts jobs → all records are committed in one transaction → the
- * journal's log is flushed to the disk → all effects are carried out in order → one write per connection. While the disk is at work, inputs are taken in but
- * no further turn begins: what arrives meanwhile is the next one. A record that cannot be written holds back the effects of its turn, never the process.
+ * journal's log is flushed to the disk → all effects are carried out in order → one write per connection. While the disk is at work, inputs are taken in: what
+ * arrives meanwhile is the next turn, and when it is worth a commit it is committed too and waits for the next flush, never more than one. A record that
+ * cannot be written holds back the effects of its turn, never the process.
  */
 import type { Socket } from 'node:net';
 import type { Clock } from './clock.js';
@@ -35,6 +36,8 @@ const STALL_GRACE_MS = 50;
 const COMMIT_RETRY_MS = 250;
 /** A turn of so few jobs waits for a quick disk: nothing much would be done meanwhile. */
 const FEW_JOBS = 2;
+/** A turn of so many jobs is committed while the disk is still at work on the last one. */
+const MANY_JOBS = 24;
 /** How long a stop waits for a last commit that does not succeed. */
 const STOP_LIMIT_MS = 3000;
 /** How often it is looked whether replies wait too long for the disk. */
@@ -75,6 +78,8 @@ export class Broker {
   #turnDue = false;
   /** What is told when the disk has confirmed it. */
   #withheld: Effect[] = [];
+  /** The same of a turn that was committed meanwhile and waits for the next flush, or null. */
+  #committed: Effect[] | null = null;
   /** Since when (monotonic ms) replies wait for the disk, or null. */
   #waitingSince: number | null = null;
   readonly #lateCheck: NodeJS.Timeout;
@@ -162,20 +167,27 @@ export class Broker {
 
   /** Asks for a turn at the end of this round of the event loop, or when the disk has confirmed the last one. */
   planTurn(): void {
-    if (this.#flushing) this.#turnDue = true;
-    if (this.#turnPlanned || this.#flushing) return;
-    this.#turnPlanned = true;
-    setImmediate(() => this.#guard(() => this.#turn()));
+    if (this.#mustWait) this.#turnDue = true;
+    else if (!this.#turnPlanned) {
+      this.#turnPlanned = true;
+      setImmediate(() => this.#guard(() => this.#turn()));
+    }
+  }
+
+  /** Whether the next turn waits for the disk. */
+  get #mustWait(): boolean {
+    return this.#flushing && (this.#committed !== null || this.core.records.jobs.length < MANY_JOBS);
   }
 
   #turn(): void {
     this.#turnPlanned = false;
     if (this.#abandoned) return;
-    if (this.#flushing) {
+    if (this.#mustWait) {
       // Planned while the last turn was told, and overtaken by the one that was due.
       this.#turnDue = true;
       return;
     }
+    this.#turnDue = false;
     const { core } = this;
     endTurn(core);
     const { records } = core;
@@ -193,6 +205,11 @@ export class Broker {
     this.#turns++;
     const { effects } = core;
     core.effects = [];
+    if (this.#flushing) {
+      this.#committed = effects;
+      this.#releaseSoon();
+      return;
+    }
     if (written && this.#disk !== null) {
       if (records.jobs.length > FEW_JOBS || !this.#disk.isQuick) return this.#flush(this.#disk, effects);
       this.#disk.now();
@@ -205,22 +222,31 @@ export class Broker {
     this.#flushing = true;
     this.#withheld = effects;
     this.#waitingSince ??= this.#parts.clock.now().mono;
-    disk.later((error) =>
-      this.#guard(() => {
-        this.#flushing = false;
-        if (this.#abandoned) return;
-        if (error !== null) throw error;
-        this.#tell(this.#withheld);
-        if (!this.#turnDue) return;
-        this.#turnDue = false;
-        this.#turn();
-      }),
-    );
+    this.#releaseSoon();
+    disk.later((error) => this.#guard(() => this.#flushed(disk, error)));
+  }
+
+  #flushed(disk: Disk, error: NodeJS.ErrnoException | null): void {
+    this.#flushing = false;
+    if (this.#abandoned) return;
+    if (error !== null) throw error;
+    const effects = this.#withheld;
+    const next = this.#committed;
+    this.#withheld = [];
+    this.#committed = null;
+    this.#waitingSince = null;
+    // The disk works on while this turn is told.
+    if (next !== null) this.#flush(disk, next);
+    this.#tell(effects);
+    if (this.#turnDue) this.#turn();
+  }
+
+  /** Goes on with connections that had to wait for the end of a turn, after what has arrived from others. */
+  #releaseSoon(): void {
+    if (this.#held.size > 0) setImmediate(() => this.#guard(() => this.#release()));
   }
 
   #tell(effects: readonly Effect[]): void {
-    this.#waitingSince = null;
-    this.#withheld = [];
     this.#crash?.pass('committed');
     for (const effect of effects) this.#performer.perform(effect);
     this.#performer.send();
@@ -228,7 +254,10 @@ export class Broker {
     this.#crash?.pass('sent');
     this.core.recent.trim();
     this.#armTimer();
-    if (!this.#turnDue) this.#onTurn?.();
+    if (!this.#turnDue && !this.#flushing) {
+      this.#waitingSince = null;
+      this.#onTurn?.();
+    }
   }
 
   /** Answers what has waited too long for the disk, and lets producers go whose requests are not even read. See late-replies.ts. */
@@ -236,8 +265,14 @@ export class Broker {
     const since = this.#waitingSince;
     const waited = since === null ? 0 : this.#parts.clock.now().mono - since;
     if (since === null || waited < this.core.settings.replyTimeoutMs) return;
-    const { left, told } = answerWaiting(this.core, this.#withheld, this.#connections, this.#held);
-    this.#withheld = left;
+    const { left, told } = answerWaiting(
+      this.core,
+      [this.#withheld, this.#committed ?? []],
+      this.#connections,
+      this.#held,
+    );
+    this.#withheld = left[0] ?? [];
+    if (this.#committed !== null) this.#committed = left[1] ?? [];
     if (told > 0) this.#parts.log.warn({ event: 'broker.replies_late', replies: told, waitedMs: Math.round(waited) });
   }
 

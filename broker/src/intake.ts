@@ -1,8 +1,9 @@
 /**
  * From bytes to inputs of the core: frames, envelopes, requests; and the end of a connection that breaks the protocol.
  *
- * Of one connection a turn takes only so many frames, for so long, and only as long as its answers are not too much: the rest stays unread until the answers
- * have left. So a peer that asks faster than it reads waits for itself and for nobody else.
+ * Of one connection a turn takes only so many frames, for so long, and only as long as its answers are not too much: the rest is the next turn's, while the disk
+ * has this one. So a peer that asks faster than it reads waits for itself and for nobody else, and what is in flight does not move as one convoy from
+ * producer to disk to executor to disk, in which everybody waits for everybody: half of it is with us while the other half is with them.
  */
 import { type Envelope, type ErrorCode, encodeError, parseRequest, readEnvelope, reportIds } from '@reelhost/protocol';
 import { refuse } from './core/core.js';
@@ -10,8 +11,9 @@ import { type Core, framesTaken, type Peer, reportUnusable, requestReceived } fr
 import type { Logger } from './log.js';
 import type { Connection } from './socket/connection.js';
 
-/** Frames of one connection in one turn. */
-const FRAMES_PER_TURN = 512;
+/** Frames of one connection in one turn: half of the jobs that are with executors, within these bounds. A turn of fewer is not worth its commit. */
+const FEWEST_FRAMES = 32;
+const MOST_FRAMES = 512;
 /** Characters of answers to one connection in one turn after which no more of its requests are taken. */
 const ANSWERS_PER_TURN = 1_048_576;
 
@@ -27,18 +29,18 @@ export function takeFrames(core: Core, connection: Connection, peer: Peer, turn:
     peer.answered = 0;
   }
   const taken = connection.framesTaken;
+  const enough = Math.min(Math.max(core.executions.size / 2, FEWEST_FRAMES), MOST_FRAMES);
   const until = performance.now() + TURN_MS;
   for (; connection.reading; connection.framesTaken++) {
-    if (connection.framesTaken >= FRAMES_PER_TURN || peer.answered > ANSWERS_PER_TURN || performance.now() > until)
-      return true;
+    if (connection.framesTaken >= enough || peer.answered > ANSWERS_PER_TURN || performance.now() > until) return true;
     const payload = reader.next();
     if (payload === undefined) break;
     const result = readEnvelope(payload, (peer.extension ? core.contexts.extended : core.contexts.plain).json);
     if (result.ok) handle(core, connection, peer, result.envelope, log);
-    else fault(core, connection, result.fault.code, result.fault.reason, log);
+    else fault(core, connection, peer, result.fault.code, result.fault.reason, log);
   }
   if (reader.fault !== undefined && connection.reading) {
-    fault(core, connection, reader.fault.code, reader.fault.reason, log);
+    fault(core, connection, peer, reader.fault.code, reader.fault.reason, log);
   }
   framesTaken(core, peer, reader.pendingBytes > 0, connection.framesTaken > taken);
   return false;
@@ -65,7 +67,7 @@ function handleRefusal(
   refusal: { readonly code: ErrorCode; readonly message: string; readonly fatal: boolean },
   log: Logger,
 ): void {
-  if (refusal.fatal) return fault(core, connection, refusal.code, refusal.message, log);
+  if (refusal.fatal) return fault(core, connection, peer, refusal.code, refusal.message, log);
   const request = { request_id: envelope.requestId };
   if (peer.mode === 'new' && envelope.type !== 'hello') {
     return refuse(core, peer, request, 'hello_required', 'the first request must be hello');
@@ -79,13 +81,15 @@ function handleRefusal(
 }
 
 /** The connection has broken the protocol: one uncorrelated error, then the end. */
-function fault(core: Core, connection: Connection, code: ErrorCode, message: string, log: Logger): void {
+function fault(core: Core, connection: Connection, peer: Peer, code: ErrorCode, message: string, log: Logger): void {
   log.info({ event: 'peer.fault', connection: connection.id, code, reason: message });
   core.effects.push(
     { kind: 'send', to: connection.id, text: encodeError(undefined, code, { message }) },
     { kind: 'closeConnection', to: connection.id },
   );
   connection.stopReading();
+  // It is given nothing more, although its last words still wait for the disk.
+  peer.refusingUntil = Number.POSITIVE_INFINITY;
 }
 
 /** Bytes of a text in UTF-8, exactly only where the difference could matter. */

@@ -20,10 +20,10 @@ const HEAD = /^\{"version":1,"type":"([a-z_]+)","request_id":("(?:[^"\\]|\\.)*")
  */
 export function answerWaiting(
   core: Core,
-  withheld: readonly Effect[],
+  withheld: readonly (readonly Effect[])[],
   connections: ReadonlyMap<number, Connection>,
   held: ReadonlySet<Connection>,
-): { readonly left: Effect[]; readonly told: number } {
+): { readonly left: Effect[][]; readonly told: number } {
   const spoken = new Set<Connection>();
   let told = 0;
   const split = (effects: readonly Effect[]): Effect[] =>
@@ -37,7 +37,7 @@ export function answerWaiting(
       told++;
       return false;
     });
-  const left = split(withheld);
+  const left = withheld.map(split);
   core.effects = split(core.effects);
   for (const connection of spoken) connection.flush();
   for (const connection of held) {

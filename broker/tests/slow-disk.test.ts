@@ -140,6 +140,75 @@ test('one flush at a time, whatever is asked while the last one is told', async 
   await peer.close();
 });
 
+/** Lets the event loop go round until the journal has so many jobs. */
+async function committed(jobs: number): Promise<void> {
+  while (journal.load().jobs.length < jobs) await (await RawPeer.connect(socket)).close();
+}
+
+/** What is sent meanwhile arrives at once. */
+function together<T>(peer: RawPeer, send: () => T): T {
+  peer.socket.cork();
+  const sent = send();
+  peer.socket.uncork();
+  return sent;
+}
+
+const many = (from: number, count: number): number[] => Array.from({ length: count }, (_unused, at) => from + at);
+
+test('a turn worth a commit is committed while the disk is at work on the last one, and told after the flush that follows', async () => {
+  const peer = await RawPeer.client(socket);
+  const ask = (n: number) => peer.request('enqueue', job(n), `n${n}`);
+  const told = (): string[] => peer.texts.slice(1).map((text) => JSON.parse(text).request_id);
+  const first = ask(0);
+  await disk.asked(1);
+  const second = together(peer, () => many(1, 24).map(ask));
+  await committed(25);
+  const third = together(peer, () => many(25, 24).map(ask));
+  for (let round = 0; round < 5; round++) await (await RawPeer.connect(socket)).close();
+  // One at the disk and one behind it: the next has to wait.
+  expect(journal.load().jobs).toHaveLength(25);
+  expect([disk.flushes.length, told()]).toEqual([1, []]);
+  disk.answer(0);
+  await first;
+  expect(disk.flushes).toHaveLength(2);
+  await committed(49);
+  expect(told()).toEqual(['n0']);
+  disk.answer(1);
+  await Promise.all(second);
+  expect([disk.flushes.length, told().length]).toEqual([3, 25]);
+  disk.answer(2);
+  await Promise.all(third);
+  expect(told()).toEqual(many(0, 49).map((n) => `n${n}`));
+  await peer.close();
+});
+
+test('of many requests that arrive at once half stay behind, and are taken in while the disk is at work on the others', async () => {
+  const peer = await RawPeer.client(socket);
+  const replies = together(peer, () => many(0, 40).map((n) => peer.request('enqueue', job(n))));
+  await disk.asked(1);
+  expect(journal.load().jobs).toHaveLength(32);
+  disk.answer(0);
+  await disk.asked(2);
+  expect(journal.load().jobs).toHaveLength(40);
+  disk.answer(1);
+  expect(new Set((await Promise.all(replies)).map(({ type }) => type))).toEqual(new Set(['enqueued']));
+  await peer.close();
+});
+
+test('a disk that fails takes the turn behind it along', async () => {
+  const peer = await RawPeer.client(socket);
+  const ask = (n: number) => peer.request('enqueue', job(n)).catch(() => 'never');
+  const replies = together(peer, () => many(0, 30).map(ask));
+  await disk.asked(1);
+  replies.push(...together(peer, () => many(30, 30).map(ask)));
+  await committed(60);
+  disk.answer(0, Object.assign(new Error('EIO: i/o error, fdatasync'), { code: 'EIO' }));
+  expect(broken).toHaveLength(1);
+  broker.abandon();
+  expect(new Set(await Promise.all(replies))).toEqual(new Set(['never']));
+  expect(peer.texts).toHaveLength(1);
+});
+
 test('a small turn waits for a disk that is quick', async () => {
   disk.isQuick = true;
   const peer = await RawPeer.client(socket);
