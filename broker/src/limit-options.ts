@@ -20,7 +20,9 @@ export function readLimit(text: string, named: NamedLimits): NamedLimits {
   const name = text.slice(0, at);
   const key = LIMIT_KEYS.get(name.replaceAll('-', '_'));
   if (key === undefined) {
-    throw new InvalidArgumentError(`there is no limit ${name}; did you mean ${nearestName(name)}? --limits shows all`);
+    const nearest = nearestName(name);
+    const hint = nearest === undefined ? '' : `did you mean ${nearest}? `;
+    throw new InvalidArgumentError(`there is no limit ${name}; ${hint}--limits shows all`);
   }
   return { ...named, [key]: readValue(key, text.slice(at + 1)) };
 }
@@ -39,11 +41,11 @@ export function readValue(key: LimitKey, text: string): number {
   throw new InvalidArgumentError(`${limitName(key)} must be a whole number in ${min}..${max}${units}`);
 }
 
-/** The name that takes the fewest changes. */
-function nearestName(name: string): string {
+/** The name that takes the fewest changes, if these leave most of it. */
+function nearestName(name: string): string | undefined {
   const wanted = name.toLowerCase().replaceAll('-', '_');
-  let best = '';
-  let least = Number.POSITIVE_INFINITY;
+  let best: string | undefined;
+  let least = Math.floor(wanted.length / 2) + 1;
   for (const each of LIMIT_KEYS.keys()) {
     const changes = distance(wanted, each);
     if (changes < least) [best, least] = [each, changes];

@@ -374,6 +374,7 @@ function read(...limits: readonly string[]): { readonly exit: unknown; readonly 
 test.each<[string, string]>([
   ['max_frame_byte=1', 'there is no limit max_frame_byte; did you mean max_frame_bytes?'],
   ['hello-timout=1s', 'did you mean hello_timeout_ms?'],
+  ['speed=1', 'there is no limit speed; --limits shows all'],
   ['max_frame_bytes=1', 'max_frame_bytes must be a whole number in 8192..16777216, in bytes or with b, kib, mib, gib'],
   ['max_frame_bytes=17MiB', 'in 8192..16777216'],
   ['max_frame_bytes=10s', 'in bytes or with b, kib, mib, gib'],
