@@ -4,8 +4,8 @@
  * ended before it reaches them and are never listed.
  */
 import type { Database, Statement } from 'better-sqlite3';
-import type { JobRow } from './rows.js';
-import { DamagedJournalError, SELECT_JOBS } from './schema.js';
+import { type JobRow, UNFINISHED_COLUMNS, unfinishedRow } from './rows.js';
+import { DamagedJournalError } from './schema.js';
 
 /** The frontier moves when this many jobs lie beyond it, */
 const FAR = 1024;
@@ -68,12 +68,11 @@ export class Frontier {
 
   /** All unfinished jobs, oldest first. */
   unfinished(): JobRow[] {
-    const listed = this.#database.prepare(
-      `${SELECT_JOBS} WHERE jobs.seq IN (SELECT seq FROM open_jobs) AND outcomes.seq IS NULL ORDER BY jobs.seq`,
-    );
-    const beyond = this.#database.prepare(
-      `${SELECT_JOBS} WHERE jobs.seq >= ? AND outcomes.seq IS NULL ORDER BY jobs.seq`,
-    );
-    return [...(listed.all() as JobRow[]), ...(beyond.all(this.#stored) as JobRow[])];
+    const read = (which: string, ...values: number[]): JobRow[] => {
+      const open = 'NOT EXISTS (SELECT 1 FROM outcomes WHERE outcomes.seq = jobs.seq)';
+      const sql = `SELECT ${UNFINISHED_COLUMNS} FROM jobs WHERE ${which} AND ${open} ORDER BY seq`;
+      return (this.#database.prepare(sql).raw().all(values) as unknown[][]).map(unfinishedRow);
+    };
+    return [...read('seq IN (SELECT seq FROM open_jobs)'), ...read('seq >= ?', this.#stored)];
   }
 }

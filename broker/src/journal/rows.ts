@@ -42,6 +42,40 @@ export interface JobRow {
   readonly result: string | null;
 }
 
+/** The columns of an unfinished job, in the order {@link unfinishedRow} takes their values. */
+export const UNFINISHED_COLUMNS = `seq, id, task, queue, state, attempt, max_attempts, timeout_ms, delay_ms, run_at, created_at, due_at,
+  interruptions, session_id, needs_secrets, execution, error, args_bytes, args`;
+
+/** A start may read very many of these: an array of the driver made into an object here takes a third of the time of an object of the driver. */
+export function unfinishedRow(values: readonly unknown[]): JobRow {
+  return {
+    seq: values[0] as JobRow['seq'],
+    id: values[1] as JobRow['id'],
+    task: values[2] as JobRow['task'],
+    queue: values[3] as JobRow['queue'],
+    state: values[4] as JobRow['state'],
+    attempt: values[5] as JobRow['attempt'],
+    max_attempts: values[6] as JobRow['max_attempts'],
+    timeout_ms: values[7] as JobRow['timeout_ms'],
+    delay_ms: values[8] as JobRow['delay_ms'],
+    run_at: values[9] as JobRow['run_at'],
+    created_at: values[10] as JobRow['created_at'],
+    due_at: values[11] as JobRow['due_at'],
+    interruptions: values[12] as JobRow['interruptions'],
+    session_id: values[13] as JobRow['session_id'],
+    needs_secrets: values[14] as JobRow['needs_secrets'],
+    execution: values[15] as JobRow['execution'],
+    error: values[16] as JobRow['error'],
+    args_bytes: values[17] as JobRow['args_bytes'],
+    args: values[18] as JobRow['args'],
+    end_state: null,
+    completed_at: null,
+    end_error: null,
+    result_bytes: null,
+    result: null,
+  };
+}
+
 /** Number of a state in a row. */
 export const STATE_NUMBER: Readonly<Record<string, number>> = Object.fromEntries(
   JOB_STATES.map((state, number) => [state, number]),
