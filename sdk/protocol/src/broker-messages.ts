@@ -9,16 +9,6 @@ import type { ConnectionMode, ProgressReport } from './request-messages.js';
 
 /** The states a job can be in. */
 export type JobState = 'scheduled' | 'available' | 'executing' | 'retryable' | 'completed' | 'discarded' | 'cancelled';
-/** All job states. */
-export const JOB_STATES: readonly JobState[] = [
-  'scheduled',
-  'available',
-  'executing',
-  'retryable',
-  'completed',
-  'discarded',
-  'cancelled',
-];
 
 /** A job as `enqueued`, `status` and `cancelled` show it. Times are UTC milliseconds. */
 export interface JobView {
