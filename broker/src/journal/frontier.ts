@@ -73,6 +73,6 @@ export class Frontier {
       const sql = `SELECT ${UNFINISHED_COLUMNS} FROM jobs WHERE ${which} AND ${open} ORDER BY seq`;
       return (this.#database.prepare(sql).raw().all(values) as unknown[][]).map(unfinishedRow);
     };
-    return [...read('seq IN (SELECT seq FROM open_jobs)'), ...read('seq >= ?', this.#stored)];
+    return [...read('jobs.seq IN (SELECT seq FROM open_jobs)'), ...read('jobs.seq >= ?', this.#stored)];
   }
 }
