@@ -3,8 +3,8 @@
  *
  * Exit codes: 0 stopped, 1 unexpected, 2 usage, 5 already running, 75 try again (no space, no permission), 78 bad configuration.
  */
-import { chmodSync, mkdirSync, realpathSync, statSync } from 'node:fs';
-import { dirname, join, sep } from 'node:path';
+import { chmodSync, existsSync, mkdirSync, realpathSync, statSync } from 'node:fs';
+import { dirname, join, resolve, sep } from 'node:path';
 import { exitOnCrash } from '@reelhost/log';
 import { LinkedJournalError } from './journal/opening.js';
 import { NewerJournalError } from './journal/schema.js';
@@ -14,8 +14,16 @@ import { serveLocked } from './service.js';
 import { prepareSocketDirectory, resolveSocket, SocketPathError, type SocketPlace } from './socket/discovery.js';
 import { LifeLock, LockedError } from './state/life-lock.js';
 
-/** The state directory would be one that others use. */
-class SharedFolderError extends Error {}
+/** The state directory cannot be the broker's own. */
+class StateFolderError extends Error {
+  override readonly name = 'StateFolderError';
+  constructor(
+    readonly code: 'invalid_state_dir' | 'shared_state_dir' | 'foreign_state_dir',
+    message: string,
+  ) {
+    super(message);
+  }
+}
 
 /** Runs the broker; resolves with the exit code when it has stopped. */
 export async function run(argv: string[]): Promise<number> {
@@ -34,30 +42,30 @@ export async function run(argv: string[]): Promise<number> {
 }
 
 function refusal(error: unknown, log: Logger): number {
-  const [code, exit] =
-    error instanceof LockedError
-      ? ['already_running', 5]
-      : error instanceof SocketPathError
-        ? [error.code, error.code === 'socket_path_in_use' ? 5 : 78]
-        : error instanceof NewerJournalError
-          ? ['newer_journal', 78]
-          : error instanceof SharedFolderError
-            ? ['shared_state_dir', 78]
-            : error instanceof LinkedJournalError
-              ? ['linked_journal', 78]
-              : errorCode(error);
-  log.fatal({ event: 'broker.refused', code, reason: (error as Error).message });
-  return exit as number;
+  const { code, exit, advice } = troubleOf(error);
+  log.fatal({ event: 'broker.refused', code, reason: (error as Error).message + advice });
+  return exit;
 }
 
-function errorCode(error: unknown): [string, number] {
+/** What the system says about files, whether trying again may help, and what to do. */
+const FILE_TROUBLES: readonly (readonly [codes: readonly string[], exit: 75 | 78, advice: string])[] = [
+  [['ENOTDIR', 'EEXIST'], 78, 'a file stands where a folder was named; name another one'],
+  [['EACCES', 'EPERM'], 75, 'give this user the right to write there, or name other places (--state-dir, --socket)'],
+  [['EROFS'], 75, 'nothing can be written there; name other places (--state-dir, --socket)'],
+  [['ENOSPC', 'SQLITE_FULL'], 75, 'free some space'],
+  [['SQLITE_CANTOPEN', 'SQLITE_READONLY'], 75, 'this user must be able to write all files in the state directory'],
+];
+
+function troubleOf(error: unknown): { readonly code: string; readonly exit: number; readonly advice: string } {
+  const told = (code: string, exit: 5 | 78) => ({ code, exit, advice: '' });
+  if (error instanceof LockedError) return told('already_running', 5);
+  if (error instanceof SocketPathError) return told(error.code, error.code === 'socket_path_in_use' ? 5 : 78);
+  if (error instanceof NewerJournalError) return told('newer_journal', 78);
+  if (error instanceof LinkedJournalError) return told('linked_journal', 78);
+  if (error instanceof StateFolderError) return told(error.code, 78);
   const code = (error as NodeJS.ErrnoException).code ?? 'unexpected';
-  // A file stands where a folder was named.
-  if (code === 'ENOTDIR' || code === 'EEXIST') return [code, 78];
-  return [
-    code,
-    ['EACCES', 'EPERM', 'EROFS', 'ENOSPC', 'SQLITE_FULL', 'SQLITE_CANTOPEN', 'SQLITE_READONLY'].includes(code) ? 75 : 1,
-  ];
+  const [, exit, advice] = FILE_TROUBLES.find(([codes]) => codes.includes(code)) ?? [[], 1, ''];
+  return { code, exit, advice: advice === '' ? '' : `: ${advice}` };
 }
 
 async function serve(options: BrokerOptions, log: Logger): Promise<number> {
@@ -78,15 +86,38 @@ async function serve(options: BrokerOptions, log: Logger): Promise<number> {
 
 /** Makes it when it is missing, closes it to others. A folder that everybody may write to (/tmp) is somebody else's: never close that. */
 function privateStateDirectory(path: string): string {
-  mkdirSync(path, { recursive: true, mode: 0o700 });
+  if (path === '') throw new StateFolderError('invalid_state_dir', '--state-dir must not be empty');
+  makeFolder(resolve(path));
   const directory = realpathSync(path);
-  if ((statSync(directory).mode & 0o1002) !== 0) {
-    throw new SharedFolderError(
+  const { mode, uid } = statSync(directory);
+  if ((mode & 0o1002) !== 0) {
+    throw new StateFolderError(
+      'shared_state_dir',
       `${directory} is shared with others; name a folder of its own, for instance ${join(directory, 'reelhost')}`,
+    );
+  }
+  const own = process.getuid?.() ?? uid;
+  if (uid !== own) {
+    throw new StateFolderError(
+      'foreign_state_dir',
+      `${directory} belongs to user ${uid}, the broker runs as user ${own}: run it as that user, give the folder to this one (chown ${own} ${directory}) or name another one`,
     );
   }
   chmodSync(directory, 0o700);
   return directory;
+}
+
+function makeFolder(path: string): void {
+  try {
+    mkdirSync(path, { recursive: true, mode: 0o700 });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+    // On a read-only file system Node says that a folder above is missing. The first that is missing tells the truth.
+    let missing = path;
+    while (!existsSync(dirname(missing))) missing = dirname(missing);
+    mkdirSync(missing);
+    throw error;
+  }
 }
 
 /** The socket must lie outside the durable directory: whoever removes one must not remove the other. */

@@ -58,7 +58,7 @@ function checked(path: string, source: string): string {
     path.includes('\0') || !isAbsolute(path)
       ? 'must be an absolute path'
       : Buffer.byteLength(path) > MAX_SOCKET_PATH_BYTES
-        ? `has ${Buffer.byteLength(path)} bytes, at most ${MAX_SOCKET_PATH_BYTES} are possible`
+        ? `has ${Buffer.byteLength(path)} bytes, at most ${MAX_SOCKET_PATH_BYTES} are possible; choose a shorter one`
         : null;
   if (problem !== null) throw new SocketPathError('invalid_socket_path', `${source} ${problem}: ${path.slice(0, 200)}`);
   return normalize(path);
@@ -97,7 +97,10 @@ export function prepareSocketDirectory(place: SocketPlace): void {
   if (!stat?.isDirectory()) throw new SocketPathError('unsafe_socket_directory', `${directory} is not a directory`);
   const systemOwned = stat.uid === 0 && !place.automatic;
   if (stat.uid !== uid && !systemOwned)
-    throw new SocketPathError('unsafe_socket_directory', `${directory} belongs to another user`);
+    throw new SocketPathError(
+      'unsafe_socket_directory',
+      `${directory} belongs to another user; name a socket in a folder of yours`,
+    );
   if (place.automatic) chmodSync(directory, 0o700);
   else if ((stat.mode & 0o022) !== 0 && (stat.mode & 0o1000) === 0 && directory !== '/run/tay') {
     throw new SocketPathError(

@@ -13,7 +13,9 @@ export class LockedError extends Error {
     readonly path: string,
     readonly pid: number | null,
   ) {
-    super(`already running${pid === null ? '' : ` (pid ${pid})`}: ${path} is locked`);
+    super(
+      `already running${pid === null ? '' : ` (pid ${pid})`}: ${path} is locked; stop that broker first, or name another --socket and another --state-dir`,
+    );
   }
 }
 
