@@ -1,4 +1,5 @@
 /** The life of a job, decided by the core alone: order, capacity, retries, time limits, interruptions, refusals, cancels. */
+import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { JOB_STATES, type JobState } from '../src/core/index.js';
 import { JOB_TRANSITIONS, moveJob } from '../src/core/job.js';
@@ -31,6 +32,19 @@ test('every cell of the transition table: allowed moves are made, all others thr
       expect(JOB_TRANSITIONS[from].includes(to)).toBe(allowed.has(`${from} ${to}`));
     }
   }
+});
+
+test('docs/local-protocol.md shows every move of a job, and no other', () => {
+  const page = readFileSync(new URL('../../docs/local-protocol.md', import.meta.url), 'utf8');
+  const rows = page.split('\n| from | to | when |\n')[1]?.split('\n\n')[0]?.split('\n').slice(1) ?? [];
+  const states = (cell: string | undefined): string[] =>
+    [...(cell ?? '').matchAll(/`(\w+)`/g)].map(([, state]) => state ?? '');
+  const shown = rows.flatMap((row) => {
+    const [from, to] = row.split(' | ');
+    return states(from).flatMap((before) => states(to).map((after) => `${before} ${after}`));
+  });
+  const moves = JOB_STATES.flatMap((from) => JOB_TRANSITIONS[from].map((to) => `${from} ${to}`));
+  expect(shown.sort()).toEqual(moves.sort());
 });
 
 test('the oldest job goes first across task names, and a job nobody serves blocks nobody', () => {
