@@ -7,8 +7,10 @@
  */
 import type { Records } from './core/index.js';
 
+/** Where in a turn a test may kill the broker. */
 export type CrashPhase = 'received' | 'committed' | 'sent';
 
+/** The one place a test has named, or none. */
 export class CrashPoint {
   readonly #phase: string;
   readonly #step: string;

@@ -9,6 +9,7 @@ const BLOCK_BYTES = 8192;
 const TAIL_BYTES = 7;
 const TAILS = 1024;
 
+/** Random bytes of the operating system, taken in blocks. */
 export class SystemEntropy implements Entropy {
   #block: Buffer = Buffer.alloc(0);
   #at = 0;

@@ -18,6 +18,7 @@ const SLICE_PAUSE_MS = 40;
 /** How often the size of the WAL is looked at: it can grow by some MiB in this time. */
 const WAL_INTERVAL_MS = 250;
 
+/** What housekeeping looks after. */
 export interface HousekeepingParts {
   readonly core: Core;
   readonly maintenance: Maintenance;
@@ -32,6 +33,7 @@ export interface HousekeepingParts {
   readonly planTurn: () => void;
 }
 
+/** Everything the broker does now and then; starts and stops with it. */
 export class Housekeeping {
   readonly #parts: HousekeepingParts;
   #timer: NodeJS.Timeout | null = null;

@@ -5,6 +5,7 @@ import type { Durability } from './journal/journal.js';
 import { limitsTable, type NamedLimits, readLimit, readValue } from './limit-options.js';
 import { LOG_LEVELS, type LogLevel } from './log.js';
 
+/** The command line of the broker, read and checked. */
 export interface BrokerOptions {
   readonly socket?: string;
   readonly socketMode: number;

@@ -4,6 +4,7 @@
  */
 import { putSecrets } from './core/index.js';
 
+/** The secrets of unfinished jobs, by job id. */
 export class SecretStore {
   readonly #byJob = new Map<string, Readonly<Record<string, string>>>();
 

@@ -29,6 +29,7 @@ export interface Degraded {
   readonly since: number;
 }
 
+/** What has happened since this process began, as `inspect` `stats` shows it. */
 export interface Counters {
   enqueued: number;
   repeated: number;
@@ -44,6 +45,7 @@ export interface Counters {
   late: number;
 }
 
+/** Everything a broker knows, and what the turn in progress has decided so far. */
 export interface Core {
   readonly settings: Settings;
   /** How connections without and with the extension are read. */
@@ -99,6 +101,7 @@ export interface Core {
   readonly counters: Counters;
 }
 
+/** A broker that knows nothing yet. */
 export function newCore(
   settings: Settings,
   identity: Identity,
@@ -168,12 +171,14 @@ export function recordJob(core: Core, job: Job): void {
   core.records.jobs.push(job);
 }
 
+/** Puts a session into the records of this turn, once. */
 export function recordSession(core: Core, session: Session): void {
   if (session.touched) return;
   session.touched = true;
   core.records.sessions.push(session);
 }
 
+/** Puts a schedule into the records of this turn, once. */
 export function recordSchedule(core: Core, schedule: Schedule): void {
   if (schedule.touched) return;
   schedule.touched = true;
@@ -202,6 +207,7 @@ export function push(core: Core, peer: Peer, type: string, fields: string): void
   });
 }
 
+/** A whole message as JSON text; `fields` as for {@link reply}. */
 export function messageText(type: string, requestId: string, fields: string): string {
   return `{"version":1,"type":"${type}","request_id":${quote(requestId)}${fields}}`;
 }

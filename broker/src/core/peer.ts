@@ -5,6 +5,7 @@ import type { DueItem } from './turn.js';
 /** Number of a connection; never used twice in the life of a broker. */
 export type ConnectionId = number;
 
+/** What an executor has said of one of its tasks. */
 export interface Declaration {
   /** Raw JSON text of the attributes object. */
   readonly attributes: string;
@@ -62,6 +63,7 @@ export interface Waiter {
   readonly item: DueItem;
 }
 
+/** A connection, from its first byte to its end. */
 export interface Peer {
   readonly id: ConnectionId;
   readonly connectedAt: number;
@@ -94,6 +96,7 @@ export interface Peer {
   closed: boolean;
 }
 
+/** A connection that has said nothing yet. */
 export function newPeer(id: ConnectionId, now: number): Peer {
   return {
     id,
@@ -126,6 +129,7 @@ export function pinKey(runtimeId: string, pid: number | null): string {
   return pid === null ? runtimeId : `${runtimeId}\0${pid}`;
 }
 
+/** How many more orders a peer may be given. */
 export function freeSlots(peer: Peer): number {
   return peer.maxConcurrency - peer.executions.size;
 }

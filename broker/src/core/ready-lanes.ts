@@ -5,6 +5,7 @@
  */
 import type { Job } from './job.js';
 
+/** Jobs that may be given to the same executors, in the order they are to run. */
 export interface Lane {
   readonly key: string;
   readonly queue: string;
@@ -21,6 +22,7 @@ export interface Lane {
 /** An empty lane is kept for its next job, but not without bound: task names come from outside. */
 const KEPT_EMPTY_LANES = 1024;
 
+/** All lanes; one that has become empty is forgotten. */
 export class ReadyLanes {
   readonly #lanes = new Map<string, Lane>();
   readonly #byTask = new Map<string, Set<Lane>>();

@@ -1,6 +1,7 @@
 /** Finished jobs still in memory, so that a poller and a repeated enqueue need no disk. Bounded by number and bytes, oldest out first. */
 import type { Job } from './job.js';
 
+/** Finished jobs by id, as many and as much as allowed. */
 export class RecentJobs {
   readonly #jobs = new Map<string, Job>();
   readonly #maxJobs: number;

@@ -19,6 +19,7 @@ export interface ScheduleDefinition {
   readonly options: EnqueueOptions;
 }
 
+/** A declared schedule and when it fires. */
 export interface Schedule {
   readonly id: string;
   readonly definition: ScheduleDefinition;
@@ -33,6 +34,7 @@ export interface Schedule {
   touched: boolean;
 }
 
+/** A schedule that has never fired and is not planned yet. */
 export function newSchedule(id: string, definition: ScheduleDefinition): Schedule {
   return {
     id,

@@ -12,6 +12,7 @@ export interface SecretsWeight {
   readonly growth: number;
 }
 
+/** The weight of a job without secrets. */
 export const NO_SECRETS: SecretsWeight = { held: 0, growth: 0 };
 
 /** The arguments with the secrets in their places; a name nobody gave a secret for stays as it is. */

@@ -3,8 +3,10 @@ import type { Job } from './job.js';
 import type { Execution, Waiter } from './peer.js';
 import type { DueItem } from './turn.js';
 
+/** Only `open` takes jobs; only `closed` has no directory any more. */
 export type SessionState = 'open' | 'closing' | 'closed' | 'lost';
 
+/** A session that is not closed, or was closed just now. */
 export interface Session {
   readonly id: string;
   readonly task: string;

@@ -10,6 +10,7 @@ import { beginClosing, forgetOldestLost } from './session-end.js';
 import { brokerError, settle } from './settlement.js';
 import type { RequestOf } from './turn.js';
 
+/** A session that is open and has no directory yet. */
 export function newSession(id: string, task: string, labels: string, openedAt: number): Session {
   return {
     id,

@@ -13,6 +13,7 @@ import type { Session } from './session.js';
 /** A request of one type as the protocol package reads it. */
 export type RequestOf<T extends Request['type']> = Extract<Request, { readonly type: T }>;
 
+/** What the driver has to do once the records of the turn are durable, in this order. */
 export type Effect =
   /** One message. */
   | { readonly kind: 'send'; readonly to: ConnectionId; readonly text: string }
@@ -106,6 +107,7 @@ export interface Archive {
   sameJson(a: RawJson, b: RawJson): boolean;
 }
 
+/** Randomness and hashes, which a core may not make itself. */
 export interface Entropy {
   /** 32 lower-case hex digits, never all zero. */
   jobId(): string;

@@ -6,6 +6,7 @@ import { findJob } from './lookup.js';
 import type { Peer } from './peer.js';
 import type { RequestOf } from './turn.js';
 
+/** Lets a connection hear of the end and the progress of an unfinished job. */
 export function watchJob(core: Core, peer: Peer, jobId: string): void {
   peer.watches.add(jobId);
   const watchers = core.watchers.get(jobId);

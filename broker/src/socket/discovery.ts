@@ -24,6 +24,7 @@ export class SocketPathError extends Error {
   }
 }
 
+/** Where the socket will be. */
 export interface SocketPlace {
   readonly path: string;
   /** Whether the broker chose it itself and so makes its directory (0700). */

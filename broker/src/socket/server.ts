@@ -7,6 +7,7 @@ import { connect, createServer, type Server, type Socket } from 'node:net';
 import { encodeError, encodeFrame } from '@reelhost/protocol';
 import { SocketPathError } from './discovery.js';
 
+/** What a listening socket needs to know, and whom it tells. */
 export interface ServerOptions {
   readonly path: string;
   /** 0o600 or 0o660. */
@@ -20,6 +21,7 @@ const PROBE_MS = 2000;
 /** How long a refused connection may take to read why. */
 const REFUSAL_MS = 1000;
 
+/** One listening socket; see the head of this file. */
 export class SocketServer {
   readonly #options: ServerOptions;
   #server: Server | null = null;

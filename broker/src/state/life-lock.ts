@@ -19,6 +19,7 @@ export class LockedError extends Error {
   }
 }
 
+/** A lock that this process holds. */
 export class LifeLock {
   readonly path: string;
   readonly #database: Database;

@@ -3,6 +3,7 @@ import { chmodSync, mkdirSync, readdirSync, realpathSync, renameSync } from 'nod
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 
+/** All session directories of one state directory. */
 export class SessionDirectories {
   readonly #root: string;
   readonly #trash: string;

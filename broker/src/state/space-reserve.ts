@@ -7,6 +7,7 @@ import { dirname } from 'node:path';
 
 const BLOCK_BYTES = 1_048_576;
 
+/** The file that takes space, given up or not. */
 export class SpaceReserve {
   readonly #path: string;
   readonly #bytes: number;
