@@ -128,6 +128,29 @@ describe('the scanner', () => {
     );
   });
 
+  it('finds a key again however it is escaped, beside large objects inside it', () => {
+    const escapedWhole = (text: string): string =>
+      `"${Array.from({ length: text.length }, (_, at) => `\\u${text.charCodeAt(at).toString(16).padStart(4, '0')}`).join('')}"`;
+    const inner = `{${Array.from({ length: 300 }, (_, n) => `"${n}":{"${n}":0}`).join(',')}}`;
+    fc.assert(
+      fc.property(fc.string({ unit: 'grapheme', maxLength: 8 }), fc.nat(60), (key, before) => {
+        const others = Array.from({ length: before }, (_, n) => `"other ${n}":${n % 20 === 0 ? inner : n}`);
+        const object = (second: string): string =>
+          `{${[`${JSON.stringify(key)}:1`, ...others, `${second}:2`].join(',')}}`;
+        expect(verdict(object(escapedWhole(`${key}+`)))).toBe('good');
+        expect(verdict(object(escapedWhole(key)))).toBe('duplicate_key');
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  it('takes no more than a moment for a frame of nothing but keys', () => {
+    const keys = Array.from({ length: 200_000 }, (_, n) => `"${n % 2 ? '' : '\\u0041'}${n}":1`);
+    const began = process.cpuUsage();
+    expect(verdict(`{${keys.join(',')}}`, JSON_LIMITS_EXTENSION)).toBe('good');
+    expect(process.cpuUsage(began).user / 1000).toBeLessThan(1_000);
+  });
+
   it('is not slowed down by keys made to collide', () => {
     // "Aa" and "BB" have the same value under the usual multiplication by 31.
     const keys = Array.from({ length: 1 << 14 }, (_, index) =>

@@ -8,27 +8,19 @@
  *
  * It must never recurse (depth comes from the peer) and never allocate per value: the broker runs it on each frame. It works on bytes, in memory of its own and
  * with a zero after them: several times as fast as on the characters of a string.
- * Keys are compared by a hash first; an object with many keys falls back to a Set, whose hashing a peer cannot aim at.
  */
+import { decodeString, EMPTY_NAME, grown, hashed, hashOfEscaped, JsonNames } from './json-names.js';
 import { escapeEnd, isOutOfRange, MalformedJson, numberEnd } from './json-tokens.js';
 import { JSON_LIMITS, type JsonLimits } from './limits.js';
 
 /** Which limit a well-formed text exceeds. */
 export type ExcessReason = 'too_deep' | 'too_many_values' | 'key_too_long' | 'number_out_of_range';
 
-const LINEAR_KEYS = 12;
 const QUOTE = 34;
 const BACKSLASH = 92;
 const IN_ARRAY = -1;
 /** A text that is longer gets memory for itself, which is let go with it. */
 const OWN_BYTES = 65_536;
-
-/** A stack of integers in one piece of memory. */
-function grown(stack: Int32Array<ArrayBuffer>): Int32Array<ArrayBuffer> {
-  const larger = new Int32Array(stack.length * 2);
-  larger.set(stack);
-  return larger;
-}
 
 /** A reusable scanner; one instance serves one text at a time. Fields are private to TypeScript only: `#` costs on this path. */
 export class JsonScanner {
@@ -44,13 +36,7 @@ export class JsonScanner {
   // One entry per open container: IN_ARRAY, or the index of the object's first key in the key stacks.
   private open = new Int32Array(64);
   private depth = 0;
-  /** Objects with many keys have a set of them; undefined where there is none. */
-  private readonly sets: (Set<string> | undefined)[] = [];
-  // The keys of all open objects, as a stack: hash, start and end (without quotes).
-  private hashes = new Int32Array(64);
-  private starts = new Int32Array(64);
-  private ends = new Int32Array(64);
-  private keys = 0;
+  private readonly names = new JsonNames();
   private keyEscaped = false;
 
   /** Begins a new text; forgets everything of the last one. */
@@ -65,13 +51,13 @@ export class JsonScanner {
     this.seen = 0;
     this.excess = undefined;
     this.depth = 0;
-    this.keys = 0;
+    this.names.begin(this.bytes);
   }
 
   /** Lets go of the last text, so that it can be collected. */
   end(): void {
     this.bytes = this.own;
-    if (this.sets.length > 0) this.sets.length = 0;
+    this.names.begin(this.own);
   }
 
   /** Whether what was walked over had no byte beyond ASCII. */
@@ -140,7 +126,7 @@ export class JsonScanner {
       else if (c === 123) {
         i = this.blank(i + 1);
         if (bytes[i] !== 125) {
-          this.push(this.keys);
+          this.push(this.names.count);
           i = this.colon(this.key(i) + 1);
           continue;
         }
@@ -171,7 +157,7 @@ export class JsonScanner {
           break;
         }
         if (next !== (first === IN_ARRAY ? 93 : 125)) this.unexpected(i);
-        if (first !== IN_ARRAY) this.keys = first;
+        if (first !== IN_ARRAY) this.names.count = first;
         this.depth -= 1;
         i += 1;
       }
@@ -181,8 +167,8 @@ export class JsonScanner {
   private push(first: number): void {
     if (this.depth === this.open.length) this.open = grown(this.open);
     this.open[this.depth] = first;
+    this.names.open(this.depth);
     this.depth += 1;
-    if (this.sets.length >= this.depth) this.sets[this.depth - 1] = undefined;
   }
 
   private colon(i: number): number {
@@ -200,12 +186,12 @@ export class JsonScanner {
     const { bytes } = this;
     if (bytes[i] !== QUOTE) this.unexpected(i);
     const start = i + 1;
-    let hash = 0;
+    let hash = EMPTY_NAME;
     let end = start;
     let seen = 0;
     let c = bytes[end] as number;
     while (c !== QUOTE && c !== BACKSLASH && c >= 32) {
-      hash = (Math.imul(hash, 31) + c) | 0;
+      hash = hashed(hash, c);
       seen |= c;
       end += 1;
       c = bytes[end] as number;
@@ -215,56 +201,16 @@ export class JsonScanner {
     if (c !== QUOTE) {
       end = this.string(start);
       this.keyEscaped = true;
-      hash = 0;
-      for (const byte of Buffer.from(this.decode(start, end))) hash = (Math.imul(hash, 31) + byte) | 0;
+      hash = hashOfEscaped(bytes, start, end);
     }
     const { maxKeyBytes } = this.limits;
-    if (end - start > maxKeyBytes && Buffer.byteLength(this.decode(start, end)) > maxKeyBytes) {
+    if (end - start > maxKeyBytes && Buffer.byteLength(decodeString(bytes, start, end)) > maxKeyBytes) {
       this.exceed('key_too_long');
     }
-    this.remember(hash, start, end);
+    const level = this.depth - 1;
+    if (!this.names.add(hash, start, end, this.open[level] ?? 0, level))
+      throw new MalformedJson('duplicate_key', start);
     return end;
-  }
-
-  private remember(hash: number, start: number, end: number): void {
-    const { hashes, keys, depth } = this;
-    const first = this.open[depth - 1] ?? 0;
-    if (keys - first < LINEAR_KEYS) {
-      for (let at = first; at < keys; at += 1) {
-        if (hashes[at] === hash && this.keyAt(at) === this.decode(start, end)) {
-          throw new MalformedJson('duplicate_key', start);
-        }
-      }
-      if (keys === hashes.length) {
-        this.hashes = grown(hashes);
-        this.starts = grown(this.starts);
-        this.ends = grown(this.ends);
-      }
-      this.hashes[keys] = hash;
-      this.starts[keys] = start;
-      this.ends[keys] = end;
-      this.keys = keys + 1;
-      return;
-    }
-    let set = this.sets[depth - 1];
-    if (set === undefined) {
-      set = new Set();
-      for (let at = first; at < keys; at += 1) set.add(this.keyAt(at));
-      while (this.sets.length < depth) this.sets.push(undefined);
-      this.sets[depth - 1] = set;
-    }
-    const { size } = set;
-    if (set.add(this.decode(start, end)).size === size) throw new MalformedJson('duplicate_key', start);
-  }
-
-  private keyAt(at: number): string {
-    return this.decode(this.starts[at] ?? 0, this.ends[at] ?? 0);
-  }
-
-  /** The string between two quotes, escapes resolved. */
-  private decode(start: number, end: number): string {
-    const piece = Buffer.from(this.bytes.buffer, start, end - start).toString('utf8');
-    return piece.includes('\\') ? (JSON.parse(`"${piece}"`) as string) : piece;
   }
 
   /** Scans a string's content from `i` on; answers the index of its closing quote. */
