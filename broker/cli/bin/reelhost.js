@@ -1,9 +1,8 @@
 #!/usr/bin/env node
 'use strict';
 // The process one starts here is the process one watches and kills: a daemon's command becomes the daemon (docs/adr/0005).
-const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
-if (major < 20 || (major === 20 && minor < 19)) {
-  process.stderr.write(`reelhost needs Node 20.19 or newer; this is ${process.versions.node}\n`);
+if (process.features.require_module !== true) {
+  process.stderr.write(`reelhost needs Node 20.19, 22.12 or newer; this is ${process.versions.node}\n`);
   process.exit(78);
 }
 const { existsSync } = require('node:fs');
