@@ -53,8 +53,10 @@ async function bridge({ run }) {
 
 /** The commands for a person; becoming a daemon comes last, because it ends the process. */
 async function command({ main }) {
-  for (const argv of [['--help'], ['version'], ['paths'], ['health', ...places], ['status', '--json', ...places]])
-    await main(argv);
+  const config = join(folder, 'up.toml');
+  writeFileSync(config, 'state_dir = "state"\nsocket = "s"\n');
+  const commands = [['--help'], ['version'], ['paths'], ['up', '--check', '--config', config]];
+  for (const argv of [...commands, ['health', ...places], ['status', '--json', ...places]]) await main(argv);
   return await main(['broker', '--help']);
 }
 
