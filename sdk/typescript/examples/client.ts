@@ -1,4 +1,4 @@
-/** A producer: makes a job, follows its progress, prints its outcome. Run it with `node client.js 100`. */
+/** A producer: makes a job, follows its progress, prints its outcome. Run it, compiled or with a Node that reads TypeScript (22.18), with the number to count to: `node client.ts 100`. */
 import { BrokerClient } from '@reelhost/sdk';
 
 const client = await BrokerClient.connect();

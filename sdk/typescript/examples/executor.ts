@@ -1,4 +1,4 @@
-/** A complete executor. Run it with `node executor.js`; it finds the broker of this host by itself. */
+/** A complete executor. Run it, compiled or with a Node that reads TypeScript (22.18): `node executor.ts`; it finds the broker of this host by itself. */
 import { createExecutor, TaskError } from '@reelhost/sdk';
 
 const executor = createExecutor({
