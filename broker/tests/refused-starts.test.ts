@@ -19,8 +19,8 @@ const at = (name: string): string => join(home.directory, name);
 async function refused(...args: string[]): Promise<{ exit: number | null; code: unknown; reason: unknown }> {
   const broker = home.spawn(args);
   const exit = await broker.exited;
-  const { code, reason } = broker.lines.find(({ event }) => event === 'broker.refused') ?? {};
-  return { exit, code, reason };
+  const line = broker.lines.find(({ event }) => event === 'broker.refused');
+  return { exit, code: line?.['code'], reason: line?.['reason'] };
 }
 
 test.each([
