@@ -273,7 +273,7 @@ export class BrokerLink {
         submissionId: submissionIdOf(localId, opId),
         timeoutMs: effect.timeoutMs,
         queue: QUEUE,
-        secrets: effect.secrets,
+        secrets: Object.keys(effect.secrets).length === 0 ? undefined : effect.secrets,
       });
     } catch (error) {
       const code = codeOf(error);

@@ -96,7 +96,8 @@ export function slicesOf(text: string, from = 0): Slice[] {
     let key = String(found.length);
     if (isObject) {
       const keyEnd = stringEnd(text, at);
-      key = String(JSON.parse(text.slice(at, keyEnd)));
+      key = text.slice(at + 1, keyEnd - 1);
+      if (key.includes('\\')) key = String(JSON.parse(`"${key}"`));
       at = skipSpace(text, skipSpace(text, keyEnd) + 1);
     }
     const end = valueEnd(text, at);

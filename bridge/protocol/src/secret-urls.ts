@@ -21,6 +21,9 @@ const COLON = 0x3a;
 const SECRET_KEYS: ReadonlySet<string> = new Set(['url', 'putUrl']);
 const URL_WITH_SECRET = /:\/\/[^\s]*[?@]/;
 
+/** What every text has that holds something to withhold: an escape, behind which anything may be, or one of these as it is. */
+const HINTS = ['\\', '://', '"url"', '"putUrl"'];
+
 const MENTIONED = new RegExp(`${SECRET_REFERENCE_PREFIX}s(\\d+)`, 'g');
 
 /** The arguments without what was withheld, and that by name. */
@@ -54,6 +57,7 @@ function secretPlaces(text: string): Place[] {
  * order of the text; a name whose reference already stands in the text is passed over, so that no argument is ever filled in by accident.
  */
 export function withholdUrls(argsText: string): WithheldArgs {
+  if (!HINTS.some((hint) => argsText.includes(hint))) return { text: argsText, secrets: {} };
   const secrets: Record<string, string> = {};
   const mentioned = new Set([...argsText.matchAll(MENTIONED)].map((found) => found[1]));
   let number = 0;

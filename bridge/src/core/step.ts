@@ -38,7 +38,7 @@ export type Step = {
 
 /** See the head of the file. `now` never goes back; `random` is in [0, 1). */
 export function step(state: BridgeState, input: Input, now: number, random: number): Step {
-  const turn: Turn = { state, now, random, records: [], effects: [] };
+  const turn: Turn = { state: { ...state }, now, random, records: [], effects: [] };
   const napped = now - state.lastStepAt > NAP_MS;
   if (napped) log(turn, 'warn', 'clock.napped', { ms: Math.round(now - state.lastStepAt) });
   update(turn, { lastStepAt: now });

@@ -2,7 +2,7 @@
  * One step in the making: the state so far, what must be written down, and what is to be done afterwards.
  *
  * The driver first commits all records of a step in one transaction and only then carries out its effects, in order (durable before visible).
- * State values are never changed in place; a turn holds the newest one.
+ * A turn has a state of its own to change; what the state holds (jobs, the link …) is never changed in place.
  */
 import { type RunnerDraft, type Written, writeOutbound } from '@reelhost/bridge-protocol';
 import type { BridgeState, Job, OpenLink, Teardown, Terminal } from './state.js';
@@ -67,16 +67,16 @@ export type Effect =
 
 /** See the head of the file. `random` is one number in [0, 1) for this step. */
 export type Turn = {
-  state: BridgeState;
+  readonly state: BridgeState;
   readonly now: number;
   readonly random: number;
   readonly records: JournalRecord[];
   readonly effects: Effect[];
 };
 
-/** Replaces parts of the state. */
+/** Replaces parts of the state. In place: a turn does this a dozen times, and a copy of a state costs more than all the deciding. */
 export function update(turn: Turn, change: Partial<BridgeState>): void {
-  turn.state = { ...turn.state, ...change };
+  Object.assign(turn.state, change);
 }
 
 /** Adds a log line. */

@@ -16,8 +16,8 @@ export const LOG_LIMITS = {
   bufferedBytes: 1024 * 1024,
   /** POSIX PIPE_BUF: a pipe takes this much whole, or nothing of it. */
   writeBytes: 4096,
-  /** Lines within this time leave in one write; one that is urgent takes the others along at once. */
-  gatherMs: 20,
+  /** A line after a pause of this length leaves at once; those that follow it leave together after this time, or with one that is urgent. */
+  gatherMs: 100,
   /** What could not be written is offered again after this time. */
   retryMs: 50,
   /** At the end of the process a reader that does not read is waited for this long. */
@@ -37,6 +37,9 @@ export class LogOutput {
   #dropped = 0;
   #timer: NodeJS.Timeout | null = null;
   #isStuck = false;
+  #flushedAt = Number.NEGATIVE_INFINITY;
+  /** No timer runs any more: what an exit handler still says leaves at once, or not at all. */
+  #isEnding = false;
 
   /** `beforeWriting` makes sure that the descriptor does not block. Lines still here when the process ends are written then. */
   constructor(fd: number, beforeWriting: () => void = () => undefined) {
@@ -45,7 +48,7 @@ export class LogOutput {
     process.once('exit', () => this.#finish());
   }
 
-  /** Takes one line, with its line feed. It leaves soon; an urgent one at once, where it can. */
+  /** Takes one line, with its line feed. It leaves soon; an urgent one at once, if it can. */
   write(line: string, isUrgent = false): void {
     const text = redactLine(line);
     const bytes = Buffer.byteLength(text);
@@ -55,7 +58,7 @@ export class LogOutput {
     }
     this.#add(text, bytes);
     if (this.#isStuck) return;
-    if (isUrgent) this.flush();
+    if (isUrgent || this.#isEnding || performance.now() - this.#flushedAt >= LOG_LIMITS.gatherMs) this.flush();
     else this.#flushIn(LOG_LIMITS.gatherMs);
   }
 
@@ -63,6 +66,7 @@ export class LogOutput {
   flush(): void {
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#timer = null;
+    this.#flushedAt = performance.now();
     this.#isStuck = this.#writeAll() !== null;
     if (this.#isStuck) this.#flushIn(LOG_LIMITS.retryMs);
   }
@@ -129,8 +133,8 @@ export class LogOutput {
     const clock = new Int32Array(new SharedArrayBuffer(4));
     const endMs = performance.now() + LOG_LIMITS.exitPatienceMs;
     while (this.#writeAll() === 'EAGAIN' && performance.now() < endMs) Atomics.wait(clock, 0, 0, EXIT_LOOK_MS);
-    // What comes in an exit handler after this one leaves at once, or not at all.
     this.#isStuck = false;
+    this.#isEnding = true;
   }
 }
 
