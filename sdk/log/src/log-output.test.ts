@@ -101,27 +101,28 @@ describe('the log of a process', () => {
     const { reading, writing } = pipe();
     const count = Math.ceil((LOG_LIMITS.bufferedBytes * 2) / 1_000);
     const child = start(
-      `for (let n = 0; n < ${count}; n += 1) log.info({ event: 'tick', n, text: 'x'.repeat(1000) });
-       log.warn({ event: 'tick', n: ${count} });
+      `let n = 0;
+       for (; n < ${count}; n += 1) log.info({ event: 'tick', n, text: 'x'.repeat(1000) });
        tell('full');
        await heard('more');
-       while (true) { log.info({ event: 'last' }); await new Promise((resolve) => setTimeout(resolve, 5)); if (!process.connected) break; }`,
+       for (; process.connected; n += 1) { log.info({ event: 'tick', n }); await new Promise(setImmediate); }`,
       writing,
     );
     closeSync(writing);
     await told(child, 'full');
     const reads = readAll(reading);
-    child.send('more');
-    await new Promise((resolve) => setImmediate(resolve));
-    child.disconnect();
+    child.send('more', () => child.disconnect());
     const lines = linesOf(await reads);
-    const gap = lines.findIndex((line) => line.event === 'log.dropped');
-    const kept = numbersIn(lines);
-    expect(kept).toEqual(upTo(kept.length));
-    expect(gap).toBe(kept.length);
-    expect(lines[gap]?.lines).toBe(count + 1 - kept.length);
-    expect(lines.filter((line) => line.event === 'log.dropped')).toHaveLength(1);
-    expect(lines.at(-1)?.event).toBe('last');
+    let next = 0;
+    let dropped = 0;
+    for (const line of lines) {
+      if (line.event === 'log.dropped') {
+        next += line.lines ?? 0;
+        dropped += line.lines ?? 0;
+      } else expect(line.n).toBe(next++);
+    }
+    expect(next).toBeGreaterThan(count);
+    expect(dropped).toBeGreaterThan(count / 4);
   });
 
   it('is complete after process.exit', async () => {
