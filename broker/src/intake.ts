@@ -72,6 +72,9 @@ function handleRefusal(
   if (peer.mode === 'new' && envelope.type !== 'hello') {
     return refuse(core, peer, request, 'hello_required', 'the first request must be hello');
   }
+  if (peer.mode !== 'new' && envelope.type === 'hello') {
+    return refuse(core, peer, request, 'already_hello', 'hello was already answered on this connection');
+  }
   const ids = envelope.type === 'succeeded' || envelope.type === 'failed' ? reportIds(envelope) : undefined;
   if (ids !== undefined && refusal.code !== 'invalid_failure') {
     const type = refusal.code === 'result_too_large' ? 'result_invalid' : 'error_too_large';

@@ -39,6 +39,7 @@ test.each([
   }
   expect((await fresh.request('hello', hello)).type).toBe('hello_ok');
   expect(code(await fresh.request('hello', hello))).toBe('already_hello');
+  expect(code(await fresh.request('hello', { mode: 'nobody' }))).toBe('already_hello');
   await fresh.close();
 });
 
