@@ -3,8 +3,8 @@
  *
  * One turn: everything that has arrived becomes inputs → (setImmediate) the core starts jobs → all records are committed in one transaction → the
  * journal's log is flushed to the disk → all effects are carried out in order → one write per connection. While the disk is at work, inputs are taken in: what
- * arrives meanwhile is the next turn, and when it is worth a commit it is committed too and waits for the next flush, never more than one. A record that
- * cannot be written holds back the effects of its turn, never the process.
+ * arrives meanwhile is the next turn, and when it is worth a commit it goes to the disk too: never more than two are there, and they are told in order. A
+ * record that cannot be written holds back the effects of its turn, never the process.
  */
 import type { Socket } from 'node:net';
 import type { Clock } from './clock.js';
@@ -20,7 +20,7 @@ import {
   timePassed,
 } from './core/index.js';
 import { CrashPoint } from './crash-point.js';
-import { takeFrames } from './intake.js';
+import { framesPerTurn, takeFrames } from './intake.js';
 import type { Journal } from './journal/journal.js';
 import type { LogSync } from './journal/log-sync.js';
 import { answerWaiting } from './late-replies.js';
@@ -36,8 +36,8 @@ const STALL_GRACE_MS = 50;
 const COMMIT_RETRY_MS = 250;
 /** A turn of so few jobs waits for a quick disk: nothing much would be done meanwhile. */
 const FEW_JOBS = 2;
-/** A turn of so many jobs is committed while the disk is still at work on the last one. */
-const MANY_JOBS = 24;
+/** A turn that is so nearly as large as a turn can be goes to the disk while the last one is still there. */
+const NEARLY_FULL = 0.75;
 /** How long a stop waits for a last commit that does not succeed. */
 const STOP_LIMIT_MS = 3000;
 /** How often it is looked whether replies wait too long for the disk. */
@@ -47,6 +47,13 @@ const MAX_SLEEP_MS = 5000;
 
 /** What can make the commits of the journal survive a power cut. */
 type Disk = Pick<LogSync, 'isQuick' | 'now' | 'later'>;
+
+/** A turn that is committed. */
+interface Turn {
+  /** What is told when the disk has it. */
+  effects: readonly Effect[];
+  isSafe: boolean;
+}
 
 export interface BrokerParts {
   readonly core: Core;
@@ -72,14 +79,10 @@ export class Broker {
   readonly #disk: Disk | null;
   #turnPlanned = false;
   #abandoned = false;
-  /** The disk has not yet confirmed what the last turn wrote. */
-  #flushing = false;
-  /** A turn was asked for meanwhile. */
+  /** Turns that the disk has not confirmed yet, oldest first. */
+  readonly #atDisk: Turn[] = [];
+  /** A turn was asked for that has to wait for the disk. */
   #turnDue = false;
-  /** What is told when the disk has confirmed it. */
-  #withheld: Effect[] = [];
-  /** The same of a turn that was committed meanwhile and waits for the next flush, or null. */
-  #committed: Effect[] | null = null;
   /** Since when (monotonic ms) replies wait for the disk, or null. */
   #waitingSince: number | null = null;
   readonly #lateCheck: NodeJS.Timeout;
@@ -176,7 +179,9 @@ export class Broker {
 
   /** Whether the next turn waits for the disk. */
   get #mustWait(): boolean {
-    return this.#flushing && (this.#committed !== null || this.core.records.jobs.length < MANY_JOBS);
+    const { core } = this;
+    if (this.#atDisk.length !== 1) return this.#atDisk.length > 0;
+    return core.records.jobs.length < NEARLY_FULL * framesPerTurn(core);
   }
 
   #turn(): void {
@@ -205,11 +210,6 @@ export class Broker {
     this.#turns++;
     const { effects } = core;
     core.effects = [];
-    if (this.#flushing) {
-      this.#committed = effects;
-      this.#releaseSoon();
-      return;
-    }
     if (written && this.#disk !== null) {
       if (records.jobs.length > FEW_JOBS || !this.#disk.isQuick) return this.#flush(this.#disk, effects);
       this.#disk.now();
@@ -218,26 +218,28 @@ export class Broker {
   }
 
   /** Tells the world about a turn when the disk has it. A disk that cannot say so is the end: nobody knows what it has. */
-  #flush(disk: Disk, effects: Effect[]): void {
-    this.#flushing = true;
-    this.#withheld = effects;
+  #flush(disk: Disk, effects: readonly Effect[]): void {
+    const turn = { effects, isSafe: false };
+    this.#atDisk.push(turn);
     this.#waitingSince ??= this.#parts.clock.now().mono;
     this.#releaseSoon();
-    disk.later((error) => this.#guard(() => this.#flushed(disk, error)));
+    disk.later((error) =>
+      this.#guard(() => {
+        if (this.#abandoned) return;
+        if (error !== null) throw error;
+        turn.isSafe = true;
+        this.#flushed();
+      }),
+    );
   }
 
-  #flushed(disk: Disk, error: NodeJS.ErrnoException | null): void {
-    this.#flushing = false;
-    if (this.#abandoned) return;
-    if (error !== null) throw error;
-    const effects = this.#withheld;
-    const next = this.#committed;
-    this.#withheld = [];
-    this.#committed = null;
-    this.#waitingSince = null;
-    // The disk works on while this turn is told.
-    if (next !== null) this.#flush(disk, next);
-    this.#tell(effects);
+  /** Tells the turns that the disk has, as far as all before them are there too. */
+  #flushed(): void {
+    while (this.#atDisk[0]?.isSafe === true) {
+      const { effects } = this.#atDisk.shift() as Turn;
+      this.#waitingSince = this.#atDisk.length === 0 ? null : this.#parts.clock.now().mono;
+      this.#tell(effects);
+    }
     if (this.#turnDue) this.#turn();
   }
 
@@ -254,10 +256,9 @@ export class Broker {
     this.#crash?.pass('sent');
     this.core.recent.trim();
     this.#armTimer();
-    if (!this.#turnDue && !this.#flushing) {
-      this.#waitingSince = null;
-      this.#onTurn?.();
-    }
+    if (this.#turnDue || this.#atDisk.length > 0) return;
+    this.#waitingSince = null;
+    this.#onTurn?.();
   }
 
   /** Answers what has waited too long for the disk, and lets producers go whose requests are not even read. See late-replies.ts. */
@@ -265,14 +266,7 @@ export class Broker {
     const since = this.#waitingSince;
     const waited = since === null ? 0 : this.#parts.clock.now().mono - since;
     if (since === null || waited < this.core.settings.replyTimeoutMs) return;
-    const { left, told } = answerWaiting(
-      this.core,
-      [this.#withheld, this.#committed ?? []],
-      this.#connections,
-      this.#held,
-    );
-    this.#withheld = left[0] ?? [];
-    if (this.#committed !== null) this.#committed = left[1] ?? [];
+    const told = answerWaiting(this.core, this.#atDisk, this.#connections, this.#held);
     if (told > 0) this.#parts.log.warn({ event: 'broker.replies_late', replies: told, waitedMs: Math.round(waited) });
   }
 

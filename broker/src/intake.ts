@@ -20,6 +20,11 @@ const ANSWERS_PER_TURN = 1_048_576;
 /** Time that the requests of one connection may take at a stretch, in ms; the one that exceeds it is the last. */
 const TURN_MS = 25;
 
+/** How many frames of one connection a turn takes at present. */
+export function framesPerTurn(core: Core): number {
+  return Math.min(Math.max(core.executions.size / 2, FEWEST_FRAMES), MOST_FRAMES);
+}
+
 /** Handles the frames that a connection has in turn number `turn`; true when some are left for the next turn. */
 export function takeFrames(core: Core, connection: Connection, peer: Peer, turn: number, log: Logger): boolean {
   const { reader } = connection;
@@ -29,7 +34,7 @@ export function takeFrames(core: Core, connection: Connection, peer: Peer, turn:
     peer.answered = 0;
   }
   const taken = connection.framesTaken;
-  const enough = Math.min(Math.max(core.executions.size / 2, FEWEST_FRAMES), MOST_FRAMES);
+  const enough = framesPerTurn(core);
   const until = performance.now() + TURN_MS;
   for (; connection.reading; connection.framesTaken++) {
     if (connection.framesTaken >= enough || peer.answered > ANSWERS_PER_TURN || performance.now() > until) return true;

@@ -15,18 +15,18 @@ const ASKED: ReadonlySet<string> = new Set(['status', 'result', 'error']);
 const HEAD = /^\{"version":1,"type":"([a-z_]+)","request_id":("(?:[^"\\]|\\.)*")/;
 
 /**
- * Answers what has waited too long: out of the effects that wait for the disk, and those of the turn that waits for them. Producers whose requests are not even
- * read meanwhile are let go: they come back when there is somebody to serve them. Answers the effects that are left, and the number of answers.
+ * Answers what has waited too long: out of the effects of turns that wait for the disk, and those of the turn that waits for them. Producers whose requests
+ * are not even read meanwhile are let go: they come back when there is somebody to serve them. Answers the number of answers.
  */
 export function answerWaiting(
   core: Core,
-  withheld: readonly (readonly Effect[])[],
+  waiting: readonly { effects: readonly Effect[] }[],
   connections: ReadonlyMap<number, Connection>,
   held: ReadonlySet<Connection>,
-): { readonly left: Effect[][]; readonly told: number } {
+): number {
   const spoken = new Set<Connection>();
   let told = 0;
-  const split = (effects: readonly Effect[]): Effect[] =>
+  const rest = (effects: readonly Effect[]): Effect[] =>
     effects.filter((effect) => {
       if (effect.kind !== 'send' || core.peers.get(effect.to)?.extension !== false) return true;
       const connection = connections.get(effect.to);
@@ -37,14 +37,14 @@ export function answerWaiting(
       told++;
       return false;
     });
-  const left = withheld.map(split);
-  core.effects = split(core.effects);
+  for (const turn of waiting) turn.effects = rest(turn.effects);
+  core.effects = rest(core.effects);
   for (const connection of spoken) connection.flush();
   for (const connection of held) {
     const peer = core.peers.get(connection.id);
     if (peer?.extension === false && peer.mode === 'client') connection.destroy();
   }
-  return { left, told };
+  return told;
 }
 
 function lateAnswer(reply: string): string | undefined {
