@@ -11,7 +11,7 @@ import { type Core, framesTaken, type Peer, reportUnusable, requestReceived } fr
 import type { Logger } from './log.js';
 import type { Connection } from './socket/connection.js';
 
-/** Frames of one connection in one turn: half of the jobs that are with executors, within these bounds. A turn of fewer is not worth its commit. */
+/** Frames of one connection in one turn: as many as jobs are with executors, within these bounds. A turn of fewer is not worth its commit. */
 const FEWEST_FRAMES = 32;
 const MOST_FRAMES = 512;
 /** Characters of answers to one connection in one turn after which no more of its requests are taken. */
@@ -22,7 +22,7 @@ const TURN_MS = 25;
 
 /** How many frames of one connection a turn takes at present. */
 export function framesPerTurn(core: Core): number {
-  return Math.min(Math.max(core.executions.size / 2, FEWEST_FRAMES), MOST_FRAMES);
+  return Math.min(Math.max(core.executions.size, FEWEST_FRAMES), MOST_FRAMES);
 }
 
 /** Handles the frames that a connection has in turn number `turn`; true when some are left for the next turn. */
