@@ -1,8 +1,9 @@
 /**
  * What has to be looked after while the broker runs: the disk, the journal's size, the socket file and the lock files. None of it is in a job's way.
  */
-import { mkdirSync, statSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { makePrivateFolder } from '@reelhost/log/private-folder';
 import type { Core } from './core/index.js';
 import type { Maintenance } from './journal/maintenance.js';
 import type { Logger } from './log.js';
@@ -212,7 +213,7 @@ export class Housekeeping {
       }
       try {
         // The socket's directory may be gone as well; it comes back as private as what is in it.
-        if (at === 0) mkdirSync(dirname(lock.path), { recursive: true, mode: 0o700 });
+        if (at === 0) makePrivateFolder(dirname(lock.path));
         locks[at] = lock.retake();
         log.warn({ event: 'lock.restored', path: lock.path });
       } catch (error) {

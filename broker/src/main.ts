@@ -3,9 +3,10 @@
  *
  * Exit codes: 0 stopped, 1 unexpected, 2 usage, 5 already running, 75 try again (no space, no permission), 78 bad configuration.
  */
-import { chmodSync, existsSync, mkdirSync, realpathSync, statSync } from 'node:fs';
+import { chmodSync, realpathSync, statSync } from 'node:fs';
 import { dirname, join, resolve, sep } from 'node:path';
 import { exitOnCrash } from '@reelhost/log';
+import { makePrivateFolder } from '@reelhost/log/private-folder';
 import { LinkedJournalError } from './journal/opening.js';
 import { NewerJournalError } from './journal/schema.js';
 import { createLog, type Logger } from './log.js';
@@ -50,6 +51,7 @@ function refusal(error: unknown, log: Logger): number {
 /** What the system says about files, whether trying again may help, and what to do. */
 const FILE_TROUBLES: readonly (readonly [codes: readonly string[], exit: 75 | 78, advice: string])[] = [
   [['ENOTDIR', 'EEXIST'], 78, 'a file stands where a folder was named; name another one'],
+  [['ENOENT'], 78, 'name another place (--state-dir, --socket)'],
   [['EACCES', 'EPERM'], 75, 'give this user the right to write there, or name other places (--state-dir, --socket)'],
   [['EROFS'], 75, 'nothing can be written there; name other places (--state-dir, --socket)'],
   [['ENOSPC', 'SQLITE_FULL'], 75, 'free some space'],
@@ -87,7 +89,7 @@ async function serve(options: BrokerOptions, log: Logger): Promise<number> {
 /** Makes it when it is missing, closes it to others. A folder that everybody may write to (/tmp) is somebody else's: never close that. */
 function privateStateDirectory(path: string): string {
   if (path === '') throw new StateFolderError('invalid_state_dir', '--state-dir must not be empty');
-  makeFolder(resolve(path));
+  makePrivateFolder(resolve(path));
   const directory = realpathSync(path);
   const { mode, uid } = statSync(directory);
   if ((mode & 0o1002) !== 0) {
@@ -105,19 +107,6 @@ function privateStateDirectory(path: string): string {
   }
   chmodSync(directory, 0o700);
   return directory;
-}
-
-function makeFolder(path: string): void {
-  try {
-    mkdirSync(path, { recursive: true, mode: 0o700 });
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
-    // On a read-only file system Node says that a folder above is missing. The first that is missing tells the truth.
-    let missing = path;
-    while (!existsSync(dirname(missing))) missing = dirname(missing);
-    mkdirSync(missing);
-    throw error;
-  }
 }
 
 /** The socket must lie outside the durable directory: whoever removes one must not remove the other. */

@@ -34,6 +34,14 @@ test.each([
   if (name === 'open') expect(statSync(at('open')).mode & 0o7777).toBe(0o1777);
 });
 
+test.each([
+  ['the state', ['--state-dir', '/proc/x'], 'ENOENT', 'no folder can be made in /proc'],
+  ['the state, further down', ['--state-dir', '/proc/x/y/z'], 'ENOENT', 'no folder can be made in /proc'],
+  ['the socket', ['--socket', '/proc/x/broker.sock'], 'invalid_socket_path', '/proc/x does not exist; make it first'],
+])('a file system that takes no folders, for %s', async (_what, args, code, reason) => {
+  expect(await refused(...args)).toEqual({ exit: 78, code, reason: expect.stringContaining(reason) });
+});
+
 test('a state directory without a name', async () => {
   expect(await refused('--state-dir', '')).toEqual({
     exit: 78,

@@ -134,7 +134,30 @@ describe('the command line', () => {
     expect(code).toBe(2); // up has no --json, and says so
     expect(out).toBe('');
     const missing = reelhost('device', 'init', '--json', '--out', '/proc/self/nowhere/key.pem');
-    expect(JSON.parse(missing.out)).toMatchObject({ schema: 'reelhost.error/1', exitCode: 1 });
+    expect(JSON.parse(missing.out)).toMatchObject({
+      schema: 'reelhost.error/1',
+      exitCode: 1,
+      message: expect.stringContaining('no folder can be made in /proc/self'),
+    });
+  });
+
+  it('says at once where no folder can be made', () => {
+    const key = join(dir, 'key.pem');
+    reelhost('device', 'init', '--out', key);
+    const device = ['--device-id', 'd', '--device-key', key, '--gateway', 'wss://127.0.0.1:1'];
+    writeFileSync(join(dir, 'state.toml'), 'state_dir = "/proc/x"\n');
+    writeFileSync(join(dir, 'socket.toml'), 'socket = "/proc/x/b.sock"\n');
+    const said = "no folder can be made in /proc, mkdir '/proc/x'";
+    for (const [exit, ...args] of [
+      [78, 'broker', '--state-dir', '/proc/x'],
+      [78, 'bridge', '--state-dir', '/proc/x', ...device],
+      [78, 'up', '--config', join(dir, 'state.toml')],
+      [78, 'up', '--config', join(dir, 'socket.toml')],
+      [1, 'pause', '--state-dir', '/proc/x'],
+    ] as const) {
+      const { code, err } = reelhost(...args);
+      expect({ args, code, err }).toEqual({ args, code: exit, err: expect.stringContaining(said) });
+    }
   });
 
   it('uses colour only when told to, and never by environment against a flag', () => {

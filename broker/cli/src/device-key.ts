@@ -6,9 +6,9 @@ import { generateKeyPairSync } from 'node:crypto';
 import { constants } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { makePrivateFolder } from '@reelhost/log/private-folder';
 import { CommandError, ExitCode } from './exit-codes.js';
 import { expandHome } from './paths.js';
-import { makePrivateFolder } from './private-folder.js';
 
 /** The public half, in the two forms gateways take. */
 export interface DevicePublicKey {
@@ -39,7 +39,8 @@ export async function createDeviceKey(out: string): Promise<DevicePublicKey> {
       await handle.close();
     }
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'EEXIST') {
+    const { code, path } = error as NodeJS.ErrnoException;
+    if (code === 'EEXIST' && path === file) {
       throw new CommandError(
         ExitCode.usage,
         `${file} exists and is left as it is; a new key would be a new device. Choose another --out, or move the old key away first`,

@@ -5,10 +5,10 @@
 import { randomUUID } from 'node:crypto';
 import { rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { makePrivateFolder } from '@reelhost/log/private-folder';
 import { formatDuration } from './duration.js';
 import { CommandError, ExitCode } from './exit-codes.js';
 import { hostPaths, type PathOptions } from './paths.js';
-import { makePrivateFolder } from './private-folder.js';
 import { readBridgeStatus } from './status/bridge-status.js';
 import { print, printJson } from './terminal.js';
 

@@ -2,8 +2,9 @@
  * Where the socket is, in Tay's order: explicit path, TAY_SOCKET_PATH, /run/tay when it exists, XDG_RUNTIME_DIR, TMPDIR, /tmp. An explicit or
  * environment path that is not usable is an error, never a reason to take the next one.
  */
-import { accessSync, chmodSync, constants, lstatSync, mkdirSync, statSync } from 'node:fs';
+import { accessSync, chmodSync, constants, lstatSync, statSync } from 'node:fs';
 import { dirname, isAbsolute, join, normalize } from 'node:path';
+import { makePrivateFolder } from '@reelhost/log/private-folder';
 import { MAX_SOCKET_PATH_BYTES } from '@reelhost/protocol';
 
 /** Why no socket can be made at a path. `code` is Tay's where Tay has one. */
@@ -85,7 +86,7 @@ function isUsable(base: string): boolean {
 /** Makes or checks the directory of the socket before anything is put there. @throws SocketPathError when others could replace the socket. */
 export function prepareSocketDirectory(place: SocketPlace): void {
   const directory = dirname(place.path);
-  if (place.automatic) mkdirSync(directory, { recursive: true, mode: 0o700 });
+  if (place.automatic) makePrivateFolder(directory);
   const uid = process.getuid?.() ?? 0;
   let stat: ReturnType<typeof lstatSync>;
   try {

@@ -1,7 +1,8 @@
 /** The directories of sessions: `<state>/sessions/<id>`, mode 0700. Made when a session is opened, removed when it is closed, orphans swept at start. */
-import { chmodSync, mkdirSync, readdirSync, realpathSync, renameSync } from 'node:fs';
+import { chmodSync, readdirSync, realpathSync, renameSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { makePrivateFolder } from '@reelhost/log/private-folder';
 
 /** All session directories of one state directory. */
 export class SessionDirectories {
@@ -9,7 +10,7 @@ export class SessionDirectories {
   readonly #trash: string;
 
   constructor(stateDirectory: string) {
-    mkdirSync(join(stateDirectory, 'sessions'), { recursive: true, mode: 0o700 });
+    makePrivateFolder(join(stateDirectory, 'sessions'));
     this.#root = realpathSync(join(stateDirectory, 'sessions'));
     chmodSync(this.#root, 0o700);
     this.#trash = join(realpathSync(stateDirectory), 'sessions-removed');
@@ -22,7 +23,7 @@ export class SessionDirectories {
   /** Makes a directory; one that is there already is kept. @throws the error of the file system. */
   make(sessionId: string): void {
     const path = this.pathOf(sessionId);
-    mkdirSync(path, { recursive: true, mode: 0o700 });
+    makePrivateFolder(path);
     chmodSync(path, 0o700);
   }
 
@@ -40,7 +41,7 @@ export class SessionDirectories {
     stamp: string,
   ): { readonly directories: number; readonly done: Promise<void> } {
     const orphans = readdirSync(this.#root).filter((name) => !isAlive(name));
-    if (orphans.length > 0) mkdirSync(join(this.#trash, stamp), { recursive: true, mode: 0o700 });
+    if (orphans.length > 0) makePrivateFolder(join(this.#trash, stamp));
     for (const name of orphans) renameSync(join(this.#root, name), join(this.#trash, stamp, name));
     const done = rm(this.#trash, { recursive: true, force: true }).catch(() => undefined);
     return { directories: orphans.length, done };

@@ -7,12 +7,12 @@ import { constants } from 'node:fs';
 import { access } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { dirname } from 'node:path';
+import { makePrivateFolder } from '@reelhost/log/private-folder';
 import { DEFAULT_RESTART_POLICY, type RestartPolicy } from '../core/supervision.js';
 import { checkDeviceKey } from '../doctor/host-checks.js';
 import { CommandError, ExitCode } from '../exit-codes.js';
 import { watchParentPipe } from '../parent-pipe.js';
 import { hostPaths } from '../paths.js';
-import { makePrivateFolder } from '../private-folder.js';
 import { print } from '../terminal.js';
 import { readConfig, type UpConfig } from './config.js';
 import { type UpLog, upLog } from './log.js';
@@ -45,11 +45,21 @@ export async function up(options: { config?: string; check?: boolean; logLevel?:
       `a broker answers on ${config.socket} already; stop it first, or set [broker] enabled = false to use it`,
     );
   }
-  makePrivateFolder(config.stateDir);
+  makeFolder('state_dir', config.stateDir);
   // The broker makes a folder only for its own default socket.
-  makePrivateFolder(dirname(config.socket));
+  makeFolder('socket', dirname(config.socket));
   watchParentPipe();
   return run(config, plans, log);
+}
+
+function makeFolder(setting: string, path: string): void {
+  try {
+    makePrivateFolder(path);
+  } catch (cause) {
+    throw new CommandError(ExitCode.badConfig, `${setting}: ${(cause as Error).message}; name another place`, {
+      cause,
+    });
+  }
 }
 
 /** What the daemons would find out at their start. @throws CommandError badConfig */
