@@ -10,19 +10,10 @@ import SQLite, { type Database, type Statement } from 'better-sqlite3';
 import type { Job, RawJson, Records, Schedule, Session, StoredState } from '../core/index.js';
 import { Census } from './census.js';
 import { Frontier } from './frontier.js';
+import { JobWriter } from './job-writer.js';
 import { LogSync } from './log-sync.js';
-import {
-  executionOf,
-  executionText,
-  type JobRow,
-  jobOf,
-  type ScheduleRow,
-  type SessionRow,
-  STATE_NUMBER,
-  scheduleOf,
-  sessionOf,
-} from './rows.js';
-import { DamagedJournalError, INLINE_BYTES, migrate, SELECT_JOBS, TOMBSTONE } from './schema.js';
+import { executionOf, type JobRow, jobOf, type ScheduleRow, type SessionRow, scheduleOf, sessionOf } from './rows.js';
+import { DamagedJournalError, migrate, SELECT_JOBS, TOMBSTONE } from './schema.js';
 
 export type Durability = 'full' | 'normal';
 
@@ -40,11 +31,6 @@ export class Journal {
   readonly #begin: Statement;
   readonly #commit: Statement;
   readonly #rollback: Statement;
-  readonly #insertJob: Statement;
-  readonly #insertOrdinary: Statement;
-  readonly #updateJob: Statement;
-  readonly #insertOutcome: Statement;
-  readonly #insertPayload: Statement;
   readonly #readPayload: Statement;
   readonly #findJob: Statement;
   readonly #bury: Statement;
@@ -57,6 +43,7 @@ export class Journal {
   readonly #dropSession: Statement;
   readonly #buryOutcome: Statement;
   readonly #frontier: Frontier;
+  readonly #jobs: JobWriter;
   #log: LogSync | null = null;
 
   /** Opens or makes a journal. @throws SqliteError when the file is damaged, NewerJournalError when a newer release wrote it. */
@@ -74,21 +61,6 @@ export class Journal {
     this.#begin = database.prepare('BEGIN IMMEDIATE');
     this.#commit = database.prepare('COMMIT');
     this.#rollback = database.prepare('ROLLBACK');
-    this.#insertJob = database.prepare(
-      `INSERT INTO jobs (seq, id, task, queue, state, attempt, max_attempts, timeout_ms, delay_ms, run_at, created_at, due_at,
-       interruptions, session_id, needs_secrets, execution, error, args_bytes, args) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-    );
-    this.#insertOrdinary = database.prepare(
-      `INSERT INTO jobs (seq, id, task, queue, state, attempt, max_attempts, timeout_ms, created_at, interruptions, needs_secrets, execution,
-       args_bytes, args) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0, ?, ?, ?)`,
-    );
-    this.#updateJob = database.prepare(
-      'UPDATE jobs SET state = ?, attempt = ?, due_at = ?, interruptions = ?, execution = ?, error = ? WHERE seq = ?',
-    );
-    this.#insertOutcome = database.prepare(
-      'INSERT OR REPLACE INTO outcomes (seq, state, completed_at, result_bytes, error, result) VALUES (?, ?, ?, ?, ?, ?)',
-    );
-    this.#insertPayload = database.prepare('INSERT OR REPLACE INTO payloads (key, body) VALUES (?, ?)');
     this.#readPayload = database.prepare('SELECT body FROM payloads WHERE key = ?').pluck();
     this.#findJob = database.prepare(`${SELECT_JOBS} WHERE jobs.id = ?`);
     this.#bury = database.prepare('UPDATE jobs SET args = NULL, args_bytes = 0 WHERE seq = ?');
@@ -113,6 +85,7 @@ export class Journal {
     this.#dropSchedule = database.prepare('DELETE FROM schedules WHERE id = ?');
     this.#dropSession = database.prepare('DELETE FROM sessions WHERE id = ?');
     this.#frontier = new Frontier(database);
+    this.#jobs = new JobWriter(database, this.#frontier);
   }
 
   /** Makes the records of one turn durable, all or none. @throws SqliteError; then nothing was written and the call may be repeated. */
@@ -123,73 +96,21 @@ export class Journal {
       // First: what was forgotten may have been made anew in the same turn.
       for (const id of records.forgottenSchedules) this.#dropSchedule.run(id);
       for (const id of records.forgottenSessions) this.#dropSession.run(id);
-      for (const job of records.jobs) this.#saveJob(job);
+      for (const job of records.jobs) this.#jobs.write(job);
+      this.#jobs.finish();
       for (const session of records.sessions) this.#writeSession(session);
       for (const schedule of records.schedules) this.#writeSchedule(schedule);
       for (const id of records.tombstones) this.#writeTombstone(id, buried);
       this.#frontier.advance();
       this.#commit.run();
     } catch (error) {
+      this.#jobs.drop();
       if (this.database.inTransaction) this.#rollback.run();
       throw error;
     }
     this.#frontier.committed();
     this.census.written(records.jobs);
     this.census.buried(buried);
-  }
-
-  #saveJob(job: Job): void {
-    if (!job.stored) this.#insert(job);
-    else if (job.state !== 'completed') this.#update(job);
-    if (job.completedAt === null) return;
-    const { seq, completedAt, resultBytes } = job;
-    const result = this.#inline(seq * 2 + 1, job.result);
-    this.#insertOutcome.run(seq, STATE_NUMBER[job.state], completedAt, resultBytes, errorOf(job), result);
-    this.#frontier.settled(seq);
-  }
-
-  /** Not for a job that ended well: its row says what its outcome does not. */
-  #update(job: Job): void {
-    const { seq, attempt, dueAt, interruptions } = job;
-    const state = STATE_NUMBER[job.state];
-    this.#updateJob.run(state, attempt, dueAt, interruptions, executionText(job), errorOf(job), seq);
-  }
-
-  /** Most jobs start at once and ask for nothing special: such a one needs half of the columns. */
-  #insert(job: Job): void {
-    const { seq, id, task, queue, attempt, maxAttempts, timeoutMs, createdAt, argsBytes } = job;
-    const state = STATE_NUMBER[job.state];
-    const args = this.#inline(seq * 2, job.args);
-    const execution = executionText(job);
-    this.#frontier.added(seq);
-    if (isOrdinary(job)) {
-      this.#insertOrdinary.run(
-        seq,
-        id,
-        task,
-        queue,
-        state,
-        attempt,
-        maxAttempts,
-        timeoutMs,
-        createdAt,
-        execution,
-        argsBytes,
-        args,
-      );
-      return;
-    }
-    this.#insertJob.run(
-      ...[seq, id, task, queue, state, attempt, maxAttempts, timeoutMs, job.delayMs, job.runAt, createdAt, job.dueAt],
-      ...[job.interruptions, job.sessionId, job.secrets === 'none' ? 0 : 1, execution, errorOf(job), argsBytes, args],
-    );
-  }
-
-  /** A short text for the row itself, or null after putting a long one beside it. */
-  #inline(key: number, text: string | null): string | null {
-    if (text === null || text.length <= INLINE_BYTES) return text;
-    this.#insertPayload.run(key, text);
-    return null;
   }
 
   #writeSession(session: Session): void {
@@ -305,21 +226,4 @@ export class Journal {
     this.#log?.close();
     this.database.close();
   }
-}
-
-function errorOf(job: Job): string | null {
-  return job.error === null ? null : JSON.stringify(job.error);
-}
-
-/** Whether everything but the ordinary columns of a new job is empty. */
-function isOrdinary(job: Job): boolean {
-  return (
-    job.delayMs === null &&
-    job.runAt === null &&
-    job.dueAt === null &&
-    job.sessionId === null &&
-    job.secrets === 'none' &&
-    job.error === null &&
-    job.interruptions === 0
-  );
 }
