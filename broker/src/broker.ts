@@ -28,6 +28,7 @@ import type { Logger } from './log.js';
 import { Performer } from './performer.js';
 import { Connection } from './socket/connection.js';
 import type { SessionDirectories } from './state/session-directories.js';
+import { UnreadBound } from './unread-bound.js';
 
 /** A timer that fires this much late means that the process was stopped: what came meanwhile is read before deadlines are judged. */
 const STALL_MS = 500;
@@ -74,6 +75,7 @@ export class Broker {
   /** Connections with requests that are left for a later turn. */
   readonly #held = new Set<Connection>();
   readonly #performer: Performer;
+  readonly #unread: UnreadBound;
   readonly #crash = CrashPoint.fromEnvironment(process.env);
   #nextConnection = 1;
   readonly #disk: Disk | null;
@@ -98,7 +100,8 @@ export class Broker {
     this.core = parts.core;
     this.#parts = parts;
     this.#disk = parts.journal.log();
-    this.#performer = new Performer(parts, this.#connections, this.#held, (input) => this.#input(input));
+    this.#unread = new UnreadBound(parts.core, this.#connections, parts.log);
+    this.#performer = new Performer(parts, this.#connections, this.#held, (input) => this.#input(input), this.#unread);
     const everyMs = Math.min(LATE_CHECK_MS, Math.ceil(this.core.settings.replyTimeoutMs / 4));
     this.#lateCheck = setInterval(() => this.#guard(() => this.#answerLate()), everyMs);
   }
@@ -141,6 +144,7 @@ export class Broker {
   #received(connection: Connection, chunk: Buffer): void {
     connection.reader.push(chunk);
     this.#take(connection);
+    this.#unread.received(chunk.length);
   }
 
   /** Handles what a connection has sent, or as much of it as fits into one turn. */

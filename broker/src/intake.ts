@@ -16,6 +16,8 @@ const FEWEST_FRAMES = 32;
 const MOST_FRAMES = 512;
 /** Characters of answers to one connection in one turn after which no more of its requests are taken. */
 const ANSWERS_PER_TURN = 1_048_576;
+/** The same of all connections together. */
+const ALL_ANSWERS_PER_TURN = 16_777_216;
 
 /** Time that the requests of one connection may take at a stretch, in ms; the one that exceeds it is the last. */
 const TURN_MS = 25;
@@ -38,6 +40,7 @@ export function takeFrames(core: Core, connection: Connection, peer: Peer, turn:
   const until = performance.now() + TURN_MS;
   for (; connection.reading; connection.framesTaken++) {
     if (connection.framesTaken >= enough || peer.answered > ANSWERS_PER_TURN || performance.now() > until) return true;
+    if (core.answered > ALL_ANSWERS_PER_TURN) return true;
     const payload = reader.next();
     if (payload === undefined) break;
     const result = readEnvelope(payload, (peer.extension ? core.contexts.extended : core.contexts.plain).json);
@@ -89,7 +92,14 @@ function handleRefusal(
 }
 
 /** The connection has broken the protocol: one uncorrelated error, then the end. */
-function fault(core: Core, connection: Connection, peer: Peer, code: ErrorCode, message: string, log: Logger): void {
+export function fault(
+  core: Core,
+  connection: Connection,
+  peer: Peer,
+  code: ErrorCode,
+  message: string,
+  log: Logger,
+): void {
   log.info({ event: 'peer.fault', connection: connection.id, code, reason: message });
   core.effects.push(
     { kind: 'send', to: connection.id, text: encodeError(undefined, code, { message }) },

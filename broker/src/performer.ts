@@ -17,6 +17,7 @@ import type { Logger } from './log.js';
 import { SecretStore } from './secrets.js';
 import type { Connection } from './socket/connection.js';
 import type { SessionDirectories } from './state/session-directories.js';
+import type { UnreadBound } from './unread-bound.js';
 
 export interface PerformerParts {
   readonly core: Core;
@@ -31,6 +32,7 @@ export class Performer {
   readonly #connections: ReadonlyMap<number, Connection>;
   readonly #held: ReadonlySet<Connection>;
   readonly #input: (input: () => void) => void;
+  readonly #unread: UnreadBound;
   /** Connections to which something was said in this turn. */
   readonly #dirty = new Set<Connection>();
   /** Those of them that get an order. */
@@ -43,11 +45,13 @@ export class Performer {
     connections: ReadonlyMap<number, Connection>,
     held: ReadonlySet<Connection>,
     input: (input: () => void) => void,
+    unread: UnreadBound,
   ) {
     this.#parts = parts;
     this.#connections = connections;
     this.#held = held;
     this.#input = input;
+    this.#unread = unread;
   }
 
   /** Writes what was said: first to those who are to begin with something. */
@@ -59,7 +63,10 @@ export class Performer {
   }
 
   #write(connection: Connection): void {
-    if (connection.flush()) return;
+    if (connection.flush()) {
+      if (connection.congested) this.#input(() => this.#unread.check());
+      return;
+    }
     this.#parts.log.warn({ event: 'peer.cut_off', connection: connection.id, reason: 'slow_consumer' });
   }
 

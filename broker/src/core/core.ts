@@ -92,6 +92,8 @@ export interface Core {
   nextExecution: number;
   nextPush: number;
   residentArgsBytes: number;
+  /** Characters sent to all peers since the last turn ended. */
+  answered: number;
   /** UTF-16 units of all secrets that are held for unfinished jobs. */
   secretsHeld: number;
   /** Monotonic ms of the start. */
@@ -143,6 +145,7 @@ export function newCore(
     nextExecution: 0,
     nextPush: 0,
     residentArgsBytes: 0,
+    answered: 0,
     secretsHeld: 0,
     startedAt: now.mono,
     draining: false,
@@ -194,6 +197,7 @@ export function reply(core: Core, peer: Peer, type: string, requestId: string, f
 
 function send(core: Core, peer: Peer, text: string): void {
   peer.answered += text.length;
+  core.answered += text.length;
   core.effects.push({ kind: 'send', to: peer.id, text });
 }
 

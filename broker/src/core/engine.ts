@@ -201,6 +201,7 @@ function secretsWindowOver(core: Core, jobId: string): void {
 /** Ends a turn: starts what can be started. */
 export function endTurn(core: Core): void {
   dispatch(core);
+  core.answered = 0;
 }
 
 /** When {@link timePassed} must be called next: in ms from `now`, or null. */

@@ -59,6 +59,14 @@ export const LIMITS = {
   maxConcurrency: row('count', 65_535, 1, 65_535, '`invalid_hello`', 'what an executor may declare'),
   maxOutstandingRequests: row('count', 64, 1, 4_096, '`too_many_requests`', 'requests of a connection without reply'),
   maxUnreadBytes: row('bytes', 33_554_432, 1_048_576, GIB, 'the connection is cut', 'answers its peer does not read'),
+  maxUnreadTotalBytes: row(
+    'bytes',
+    134_217_728,
+    33_554_432,
+    16 * GIB,
+    '`buffer_limit`',
+    'unfinished frames and unread answers of all connections',
+  ),
   maxArgsBytes: row('bytes', 262_144, 2, 16_777_216, '`capacity`', 'arguments of a job, Tay v1'),
   extensionMaxArgsBytes: row('bytes', 4_259_840, 2, 16_777_216, '`capacity`', 'the same with reelhost.1'),
   maxResultBytes: row('bytes', 65_536, 4, 16_777_216, 'the job ends as `result_too_large`', 'a result, Tay v1'),
@@ -158,6 +166,7 @@ const ENVELOPE_BYTES = 4_096;
 const INSIDE: readonly (readonly [LimitKey, LimitKey, number])[] = [
   ['maxFrameBytes', 'extensionMaxFrameBytes', 0],
   ['extensionMaxFrameBytes', 'maxUnreadBytes', 0],
+  ['maxUnreadBytes', 'maxUnreadTotalBytes', 0],
   ['maxArgsBytes', 'maxFrameBytes', ENVELOPE_BYTES],
   ['maxResultBytes', 'maxFrameBytes', ENVELOPE_BYTES],
   ['maxErrorBytes', 'maxFrameBytes', ENVELOPE_BYTES],

@@ -19,7 +19,7 @@ export interface ConnectionLimits {
 
 export class Connection {
   readonly id: number;
-  readonly reader: FrameReader;
+  reader: FrameReader;
   /** The turn in which its frames were last taken, and how many of them. */
   turn = -1;
   framesTaken = 0;
@@ -48,6 +48,16 @@ export class Connection {
     return this.#congested;
   }
 
+  /** Bytes waiting to be read by the peer. */
+  get waitingBytes(): number {
+    return this.#socket.destroyed ? 0 : this.#socket.writableLength;
+  }
+
+  /** Bytes that it keeps in memory: received and not taken, and waiting to be read by the peer. */
+  get heldBytes(): number {
+    return this.reader.pendingBytes + this.waitingBytes;
+  }
+
   /** Takes nothing from the socket for now. */
   pause(): void {
     this.#socket.pause();
@@ -62,9 +72,11 @@ export class Connection {
     return this.#reading;
   }
 
+  /** Reads nothing more; what was received and not taken is let go at once. */
   stopReading(): void {
     this.#reading = false;
     this.#socket.pause();
+    this.reader = new FrameReader(this.reader.maxFrameBytes);
   }
 
   /** Puts a message into this turn's write. True when it is the first one. */
@@ -101,7 +113,7 @@ export class Connection {
   }
 
   destroy(): void {
-    this.#reading = false;
+    this.stopReading();
     this.#ending = true;
     this.#socket.destroy();
   }
