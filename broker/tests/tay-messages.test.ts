@@ -307,27 +307,48 @@ test('extension messages are refused on a plain connection, and nothing unknown 
   expect([...types]).toEqual([]);
 });
 
-test.each<[string, Buffer, string]>([
-  ['no JSON', frame('hello'), 'malformed_json'],
+test.each<[string, Buffer, string, string?]>([
+  [
+    'no JSON',
+    frame('hello'),
+    'malformed_json',
+    'a character that JSON does not allow there (at byte 0); write the payload with a JSON library',
+  ],
   ['bad UTF-8', Buffer.from([0, 0, 0, 3, 0x22, 0xff, 0x22]), 'malformed_json'],
   ['an array', frame('[]'), 'invalid_frame'],
-  ['version 2', frame('{"version":2,"type":"heartbeat","request_id":"a"}'), 'unsupported_version'],
+  [
+    'version 2',
+    frame('{"version":2,"type":"heartbeat","request_id":"a"}'),
+    'unsupported_version',
+    'version is missing or not the integer 1; send "version":1',
+  ],
   ['no version', frame('{"type":"heartbeat","request_id":"a"}'), 'unsupported_version'],
   ['two versions', frame('{"version":1,"v":2,"type":"heartbeat","request_id":"a"}'), 'invalid_frame'],
   ['no request_id', frame('{"version":1,"type":"heartbeat"}'), 'invalid_frame'],
   ['a long request_id', frame(`{"version":1,"type":"heartbeat","request_id":"${'x'.repeat(129)}"}`), 'invalid_frame'],
-  ['a duplicate key', frame('{"version":1,"type":"heartbeat","request_id":"a","request_id":"a"}'), 'invalid_frame'],
+  [
+    'a duplicate key',
+    frame('{"version":1,"type":"heartbeat","request_id":"a","request_id":"a"}'),
+    'invalid_frame',
+    'an object has a key twice (at byte 50); send each key once',
+  ],
   ['an unknown type', frame('{"version":1,"type":"dance","request_id":"a"}'), 'unknown_message'],
   ['length zero', Buffer.alloc(4), 'invalid_frame'],
-  ['length over the limit', Buffer.from([0, 16, 0, 1]), 'frame_too_large'],
+  [
+    'length over the limit',
+    Buffer.from([0, 16, 0, 1]),
+    'frame_too_large',
+    'the announced length is over the limit of a frame (1048577 bytes; the limit is 1048576); send less at once, and before each payload its length as four bytes, the highest first',
+  ],
   ['length of 4 GiB', Buffer.from([255, 255, 255, 255]), 'frame_too_large'],
-])('%s ends only that connection, after one uncorrelated error', async (_name, bytes, expected) => {
+])('%s ends only that connection, after one uncorrelated error', async (_name, bytes, expected, message) => {
   const bad = await RawPeer.connect(home.socket);
   await bad.request('hello', { mode: 'client', runtime_id: 'bad' });
   bad.socket.write(Buffer.concat([frame('{"v":1,"type":"heartbeat","request_id":"good"}'), bytes]));
   expect((await bad.take('heartbeat_ok')).request_id).toBe('good');
   const error = await bad.take('error');
   expect([code(error), 'request_id' in error]).toEqual([expected, false]);
+  expect(error['error']).toHaveProperty('message', message ?? expect.stringMatching(/ .* /));
   await bad.closed;
   expect((await peer.request('heartbeat')).type).toBe('heartbeat_ok');
 });

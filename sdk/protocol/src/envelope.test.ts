@@ -64,7 +64,7 @@ describe('an envelope', () => {
         } catch {
           valid = false;
         }
-        if (!valid) expect(read).toMatchObject({ ok: false, fault: { code: 'malformed_json', reason: 'bad_utf8' } });
+        if (!valid) expect(read).toMatchObject({ ok: false, fault: { code: 'malformed_json', cause: 'bad_utf8' } });
       }
     }
   });

@@ -7,27 +7,15 @@
  */
 import { isUtf8 } from 'node:buffer';
 import { type ExcessReason, SCANNER } from './json-scanner.js';
-import { MalformedJson, type MalformedReason } from './json-tokens.js';
+import { MalformedJson } from './json-tokens.js';
 import { JSON_LIMITS, type JsonLimits, MAX_ID_BYTES, MAX_TYPE_BYTES } from './limits.js';
+import { type FaultCause, type ProtocolFault, protocolFault } from './protocol-faults.js';
 import type { JsonValue } from './raw-json.js';
-
-/** Why a payload is no envelope; `code` is the wire code of the one uncorrelated error sent before closing. */
-export interface EnvelopeFault {
-  readonly code: 'malformed_json' | 'unsupported_version' | 'invalid_frame';
-  readonly reason:
-    | MalformedReason
-    | 'bad_utf8'
-    | 'not_an_object'
-    | 'version_alias_differs'
-    | 'version_not_1'
-    | 'bad_type'
-    | 'bad_request_id';
-}
 
 /** The result of reading one payload. */
 export type EnvelopeResult =
   | { readonly ok: true; readonly envelope: Envelope }
-  | { readonly ok: false; readonly fault: EnvelopeFault };
+  | { readonly ok: false; readonly fault: ProtocolFault };
 
 const QUOTE = 34;
 
@@ -116,17 +104,17 @@ export function readEnvelope(payload: Uint8Array, limits: JsonLimits = JSON_LIMI
     const from = SCANNER.blank(0);
     const isObject = payload[from] === 123;
     const end = isObject ? SCANNER.object(from, members) : SCANNER.value(from, 1);
-    if (!SCANNER.isAscii && !isUtf8(payload)) return refused('malformed_json', 'bad_utf8');
-    if (!SCANNER.isEnd(end)) return refused('malformed_json', isUtf8(payload) ? 'trailing_data' : 'bad_utf8');
-    if (!isObject) return refused('invalid_frame', 'not_an_object');
+    if (!SCANNER.isAscii && !isUtf8(payload)) return refused('bad_utf8');
+    if (!SCANNER.isEnd(end)) return refused(isUtf8(payload) ? 'trailing_data' : 'bad_utf8');
+    if (!isObject) return refused('not_an_object');
     const bytes = Buffer.isBuffer(payload) ? payload : Buffer.from(payload.buffer, payload.byteOffset, payload.length);
     if (SCANNER.isAscii) return checkEnvelope(bytes.toString('latin1'), members, SCANNER.excess);
     toCharacters(bytes, members);
     return checkEnvelope(bytes.toString('utf8'), members, SCANNER.excess);
   } catch (error) {
     if (!(error instanceof MalformedJson)) throw error;
-    if (!isUtf8(payload)) return refused('malformed_json', 'bad_utf8');
-    return refused(error.reason === 'duplicate_key' ? 'invalid_frame' : 'malformed_json', error.reason);
+    if (!isUtf8(payload)) return refused('bad_utf8');
+    return refused(error.reason, `at byte ${error.at}`);
   } finally {
     SCANNER.end();
   }
@@ -156,14 +144,14 @@ function checkEnvelope(text: string, members: Members, excess: ExcessReason | un
   const version = find(text, members, 'version');
   const alias = find(text, members, 'v');
   if (version >= 0 && alias >= 0 && rawAt(text, members, version) !== rawAt(text, members, alias)) {
-    return refused('invalid_frame', 'version_alias_differs');
+    return refused('version_alias_differs');
   }
   const at = version >= 0 ? version : alias;
-  if (at < 0 || rawAt(text, members, at) !== '1') return refused('unsupported_version', 'version_not_1');
+  if (at < 0 || rawAt(text, members, at) !== '1') return refused('version_not_1');
   const type = stringOf(text, members, 'type');
-  if (!isBoundedText(type, MAX_TYPE_BYTES)) return refused('invalid_frame', 'bad_type');
+  if (!isBoundedText(type, MAX_TYPE_BYTES)) return refused('bad_type');
   const requestId = stringOf(text, members, 'request_id');
-  if (!isBoundedText(requestId, MAX_ID_BYTES)) return refused('invalid_frame', 'bad_request_id');
+  if (!isBoundedText(requestId, MAX_ID_BYTES)) return refused('bad_request_id');
   return { ok: true, envelope: new Envelope(type, requestId, excess, text, members) };
 }
 
@@ -173,8 +161,8 @@ function stringOf(text: string, members: Members, name: string): string | undefi
   return valueAt(text, members, at) as string;
 }
 
-function refused(code: EnvelopeFault['code'], reason: EnvelopeFault['reason']): EnvelopeResult {
-  return { ok: false, fault: { code, reason } };
+function refused(cause: FaultCause, where?: string): EnvelopeResult {
+  return { ok: false, fault: protocolFault(cause, where) };
 }
 
 /** Whether `value` is a string of 1 to `maxBytes` bytes of UTF-8 without NUL. */

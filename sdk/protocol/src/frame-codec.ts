@@ -7,12 +7,7 @@
  * the limit is refused when its header is read, before any of its body is kept.
  */
 import { MAX_FRAME_BYTES, maxBufferedBytes } from './limits.js';
-
-/** Why a byte stream can not be read any further. All are fatal to the connection. */
-export type FrameFault =
-  | { readonly code: 'invalid_frame'; readonly reason: 'empty_frame' }
-  | { readonly code: 'frame_too_large'; readonly reason: 'announced_length'; readonly announcedBytes: number }
-  | { readonly code: 'buffer_limit'; readonly reason: 'unread_frames' };
+import { type ProtocolFault, protocolFault } from './protocol-faults.js';
 
 const HEADER_BYTES = 4;
 const EMPTY = Buffer.alloc(0);
@@ -20,7 +15,7 @@ const EMPTY = Buffer.alloc(0);
 /** Cuts a byte stream into frames. */
 export class FrameReader {
   /** Set once the stream is beyond repair; from then on nothing more is read. */
-  fault: FrameFault | undefined;
+  fault: ProtocolFault | undefined;
   #maxFrameBytes: number;
   // Unread bytes are #bytes[#from .. #to]; #owned says that the memory is ours and has room to grow.
   #bytes: Buffer = EMPTY;
@@ -59,7 +54,7 @@ export class FrameReader {
       return;
     }
     if (pending > maxBufferedBytes(this.#maxFrameBytes)) {
-      this.#fail({ code: 'buffer_limit', reason: 'unread_frames' });
+      this.#fail(protocolFault('unread_frames'));
       return;
     }
     const needed = pending + chunk.length;
@@ -83,9 +78,9 @@ export class FrameReader {
     const pending = this.#to - this.#from;
     if (this.fault !== undefined || pending < HEADER_BYTES) return undefined;
     const length = this.#bytes.readUInt32BE(this.#from);
-    if (length === 0) return this.#fail({ code: 'invalid_frame', reason: 'empty_frame' });
+    if (length === 0) return this.#fail(protocolFault('empty_frame'));
     if (length > this.#maxFrameBytes) {
-      return this.#fail({ code: 'frame_too_large', reason: 'announced_length', announcedBytes: length });
+      return this.#fail(protocolFault('announced_length', `${length} bytes; the limit is ${this.#maxFrameBytes}`));
     }
     if (pending < HEADER_BYTES + length) return undefined;
     const start = this.#from + HEADER_BYTES;
@@ -100,7 +95,7 @@ export class FrameReader {
     return payload;
   }
 
-  #fail(fault: FrameFault): undefined {
+  #fail(fault: ProtocolFault): undefined {
     this.fault = fault;
     this.#bytes = EMPTY;
     this.#from = 0;

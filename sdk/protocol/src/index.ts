@@ -4,7 +4,6 @@ export { ProtocolViolation, type Push, readJobError, readPush, readWireError } f
 export { DEFAULT_OPTIONS, type OptionsResult, readOptions } from './enqueue-options.js';
 export {
   Envelope,
-  type EnvelopeFault,
   type EnvelopeResult,
   isBoundedText,
   readEnvelope,
@@ -19,12 +18,13 @@ export {
   type Fault,
 } from './error-codes.js';
 export { readProgress } from './extension-requests.js';
-export { encodeFrame, encodeFrames, type FrameFault, FrameReader } from './frame-codec.js';
+export { encodeFrame, encodeFrames, FrameReader } from './frame-codec.js';
 export { isJobId, occurrenceJobId, submissionJobId } from './job-ids.js';
 export { checkJson, type ExcessReason } from './json-scanner.js';
-export { MalformedJson, type MalformedReason } from './json-tokens.js';
+export { MalformedJson } from './json-tokens.js';
 export * from './limits.js';
 export { encode, encodeError, encodeMessage, type MessageFields } from './message-writer.js';
+export { type FaultCause, type MalformedReason, type ProtocolFault, protocolFault } from './protocol-faults.js';
 export {
   type Encodable,
   type JsonObject,

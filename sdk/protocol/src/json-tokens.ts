@@ -4,16 +4,7 @@
  * The bytes are followed by a zero, which is part of no token: whoever reads on byte by byte stops there at the latest and need not ask for the end.
  */
 
-/** Why a text is not acceptable JSON. */
-export type MalformedReason =
-  | 'unexpected_end'
-  | 'unexpected_character'
-  | 'trailing_data'
-  | 'control_character'
-  | 'bad_escape'
-  | 'lone_surrogate'
-  | 'bad_number'
-  | 'duplicate_key';
+import { type MalformedReason, protocolFault } from './protocol-faults.js';
 
 /** The text is not JSON, or not JSON that every peer reads the same way. `at` counts bytes from its start. */
 export class MalformedJson extends Error {
@@ -22,7 +13,7 @@ export class MalformedJson extends Error {
     readonly reason: MalformedReason,
     readonly at: number,
   ) {
-    super(`${reason.replaceAll('_', ' ')} at byte ${at}`);
+    super(protocolFault(reason, `at byte ${at}`).reason);
   }
 }
 

@@ -179,7 +179,7 @@ export class Link {
       }
       if (this.#reader !== reader || this.#socket === undefined) return;
     }
-    if (reader.fault !== undefined) this.#violated(`the broker's stream is not readable: ${reader.fault.code}`);
+    if (reader.fault !== undefined) this.#violated(`the broker's stream is not readable: ${reader.fault.reason}`);
   }
 
   #violated(message: string, cause?: unknown): void {
