@@ -55,6 +55,20 @@ test('opening twice answers the same session; another task, a closed and an unkn
   expect(enqueueIn(bench, client, 'x')).toMatchObject({ error: { code: 'session_closed' } });
 });
 
+test('a job of another task than the session’s is refused, also while one runs; what its ids mean stays', () => {
+  const bench = new CoreBench();
+  const client = bench.client();
+  open(bench, client);
+  const refused = { error: { code: 'session_conflict', message: expect.stringContaining(`for the task ${TASK};`) } };
+  expect(enqueueIn(bench, client, 'op1', { task: 'other' })).toMatchObject(refused);
+  const job = enqueueIn(bench, client, 'op1');
+  expect(job).toMatchObject({ type: 'enqueued', job: { task: TASK } });
+  expect(enqueueIn(bench, client, 'op2', { task: 'other' })).toMatchObject(refused);
+  expect(enqueueIn(bench, client, 'op1', { task: 'other' })).toMatchObject({ job_id: job['job_id'], conflict: true });
+  bench.request(client, 'close_session', { session_id: 's1' });
+  expect(enqueueIn(bench, client, 'op3', { task: 'other' })).toMatchObject({ error: { code: 'session_closed' } });
+});
+
 test('one job at a time; the same id is answered with the same job, other arguments are a conflict and not an error', () => {
   const bench = new CoreBench();
   const client = bench.client();

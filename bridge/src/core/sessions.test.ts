@@ -171,6 +171,7 @@ describe('ops', () => {
     const [enqueue] = rig.did('enqueueOp');
     expect(enqueue).toMatchObject({
       localId: SESSION,
+      jobType: 'video.compile',
       opId: 'op-1',
       timeoutMs: 60_000,
       secrets: { s0: 'https://o.invalid/k?sig=1' },

@@ -43,6 +43,11 @@ export function findSession(core: Core, id: string): Session | null {
   return core.sessions.get(id) ?? core.archive.findSession(id);
 }
 
+/** What is said of a session that is asked to serve a task that is not its own. */
+export function anotherTask({ id, task }: Session): string {
+  return `session ${id} is open for the task ${task}; open another session for another task`;
+}
+
 /** `open_session`. Opening an open session again is not an error. */
 export function openSession(core: Core, peer: Peer, request: RequestOf<'open_session'>): void {
   const { session_id: id, task } = request;
@@ -51,8 +56,7 @@ export function openSession(core: Core, peer: Peer, request: RequestOf<'open_ses
     if (known.state === 'lost')
       return refuse(core, peer, request, 'session_lost', `session ${id} lost the runtime that held it`);
     if (known.state !== 'open') return refuse(core, peer, request, 'session_closed', `session ${id} is closed`);
-    if (known.task !== task)
-      return refuse(core, peer, request, 'session_conflict', `session ${id} is open for another task`);
+    if (known.task !== task) return refuse(core, peer, request, 'session_conflict', anotherTask(known));
     // Nothing has run in it: its directory may be missing, because the broker died before it was made.
     if (known.kept.length === 0 && known.running === null) return makeDirectory(core, peer, request, known);
     return reply(core, peer, 'session_opened', request.request_id, `,"session":${textOf(core, known)}`);

@@ -12,7 +12,7 @@ import { findJob } from './lookup.js';
 import type { Peer } from './peer.js';
 import { NO_SECRETS, type SecretsWeight, weighSecrets } from './secret-places.js';
 import type { Session } from './session.js';
-import { findSession } from './sessions.js';
+import { anotherTask, findSession } from './sessions.js';
 import { pinOf } from './settlement.js';
 import { park } from './waiting.js';
 import { watchJob } from './watching.js';
@@ -132,6 +132,7 @@ function mayEnqueue(
     else if (session.state === 'lost')
       refuse(core, peer, request, 'session_lost', `session ${sessionId} lost the runtime that held it`);
     else if (session.state !== 'open') refuse(core, peer, request, 'session_closed', `session ${sessionId} is closed`);
+    else if (session.task !== request.task) refuse(core, peer, request, 'session_conflict', anotherTask(session));
     else if (session.running !== null || session.runningExecution !== null) {
       refuse(core, peer, request, 'session_busy', `session ${sessionId} has a job that is not finished`);
     } else return capacityLeft(core, peer, request);
