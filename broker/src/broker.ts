@@ -54,6 +54,8 @@ interface Turn {
   /** What is told when the disk has it. */
   effects: readonly Effect[];
   isSafe: boolean;
+  /** Since when (monotonic ms) somebody waits for it. */
+  readonly since: number;
 }
 
 export interface BrokerParts {
@@ -85,7 +87,7 @@ export class Broker {
   readonly #atDisk: Turn[] = [];
   /** A turn was asked for that has to wait for the disk. */
   #turnDue = false;
-  /** Since when (monotonic ms) replies wait for the disk, or null. */
+  /** Since when (monotonic ms) the turn that is not committed yet waits for the disk, or null. */
   #waitingSince: number | null = null;
   readonly #lateCheck: NodeJS.Timeout;
   /** Turns so far, to know which requests of a connection belong to the present one. */
@@ -174,8 +176,10 @@ export class Broker {
 
   /** Asks for a turn at the end of this round of the event loop, or when the disk has confirmed the last one. */
   planTurn(): void {
-    if (this.#mustWait) this.#turnDue = true;
-    else if (!this.#turnPlanned) {
+    if (this.#mustWait) {
+      this.#turnDue = true;
+      this.#waitingSince ??= this.core.now.mono;
+    } else if (!this.#turnPlanned) {
       this.#turnPlanned = true;
       setImmediate(() => this.#guard(() => this.#turn()));
     }
@@ -223,9 +227,9 @@ export class Broker {
 
   /** Tells the world about a turn when the disk has it. A disk that cannot say so is the end: nobody knows what it has. */
   #flush(disk: Disk, effects: readonly Effect[]): void {
-    const turn = { effects, isSafe: false };
+    const turn = { effects, isSafe: false, since: this.#waitingSince ?? this.core.now.mono };
     this.#atDisk.push(turn);
-    this.#waitingSince ??= this.#parts.clock.now().mono;
+    this.#waitingSince = null;
     this.#releaseSoon();
     disk.later((error) =>
       this.#guard(() => {
@@ -241,7 +245,6 @@ export class Broker {
   #flushed(): void {
     while (this.#atDisk[0]?.isSafe === true) {
       const { effects } = this.#atDisk.shift() as Turn;
-      this.#waitingSince = this.#atDisk.length === 0 ? null : this.#parts.clock.now().mono;
       this.#tell(effects);
     }
     if (this.#turnDue) this.#turn();
@@ -260,14 +263,14 @@ export class Broker {
     this.#crash?.pass('sent');
     this.core.recent.trim();
     this.#armTimer();
-    if (this.#turnDue || this.#atDisk.length > 0) return;
+    if (this.#turnDue || this.#stuck || this.#atDisk.length > 0) return;
     this.#waitingSince = null;
     this.#onTurn?.();
   }
 
   /** Answers what has waited too long for the disk, and lets producers go whose requests are not even read. See late-replies.ts. */
   #answerLate(): void {
-    const since = this.#waitingSince;
+    const since = this.#atDisk[0]?.since ?? this.#waitingSince;
     const waited = since === null ? 0 : this.#parts.clock.now().mono - since;
     if (since === null || waited < this.core.settings.replyTimeoutMs) return;
     const told = answerWaiting(this.core, this.#atDisk, this.#connections, this.#held);
