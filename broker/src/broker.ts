@@ -20,9 +20,9 @@ import {
   timePassed,
 } from './core/index.js';
 import { CrashPoint } from './crash-point.js';
+import { type Disk, DiskQueue } from './disk-queue.js';
 import { framesPerTurn, takeFrames } from './intake.js';
 import type { Journal } from './journal/journal.js';
-import type { LogSync } from './journal/log-sync.js';
 import { answerWaiting } from './late-replies.js';
 import type { Logger } from './log.js';
 import { Performer } from './performer.js';
@@ -45,18 +45,6 @@ const STOP_LIMIT_MS = 3000;
 const LATE_CHECK_MS = 1000;
 /** The longest sleep, so that a step of the wall clock is noticed. */
 const MAX_SLEEP_MS = 5000;
-
-/** What can make the commits of the journal survive a power cut. */
-type Disk = Pick<LogSync, 'isQuick' | 'now' | 'later'>;
-
-/** A turn that is committed. */
-interface Turn {
-  /** What is told when the disk has it. */
-  effects: readonly Effect[];
-  isSafe: boolean;
-  /** Since when (monotonic ms) somebody waits for it. */
-  readonly since: number;
-}
 
 export interface BrokerParts {
   readonly core: Core;
@@ -83,8 +71,7 @@ export class Broker {
   readonly #disk: Disk | null;
   #turnPlanned = false;
   #abandoned = false;
-  /** Turns that the disk has not confirmed yet, oldest first. */
-  readonly #atDisk: Turn[] = [];
+  readonly #atDisk: DiskQueue;
   /** A turn was asked for that has to wait for the disk. */
   #turnDue = false;
   /** Since when (monotonic ms) the turn that is not committed yet waits for the disk, or null. */
@@ -104,6 +91,10 @@ export class Broker {
     this.#disk = parts.journal.log();
     this.#unread = new UnreadBound(parts.core, this.#connections, parts.log);
     this.#performer = new Performer(parts, this.#connections, this.#held, (input) => this.#input(input), this.#unread);
+    this.#atDisk = new DiskQueue(
+      (effects) => this.#safe(effects),
+      (error) => this.#failed(error),
+    );
     const everyMs = Math.min(LATE_CHECK_MS, Math.ceil(this.core.settings.replyTimeoutMs / 4));
     this.#lateCheck = setInterval(() => this.#guard(() => this.#answerLate()), everyMs);
   }
@@ -219,35 +210,25 @@ export class Broker {
     const { effects } = core;
     core.effects = [];
     if (written && this.#disk !== null) {
-      if (records.jobs.length > FEW_JOBS || !this.#disk.isQuick) return this.#flush(this.#disk, effects);
+      if (records.jobs.length > FEW_JOBS || !this.#disk.isQuick) {
+        this.#atDisk.add(this.#disk, effects, this.#waitingSince ?? core.now.mono);
+        this.#waitingSince = null;
+        return this.#releaseSoon();
+      }
       this.#disk.now();
     }
     this.#tell(effects);
   }
 
-  /** Tells the world about a turn when the disk has it. A disk that cannot say so is the end: nobody knows what it has. */
-  #flush(disk: Disk, effects: readonly Effect[]): void {
-    const turn = { effects, isSafe: false, since: this.#waitingSince ?? this.core.now.mono };
-    this.#atDisk.push(turn);
-    this.#waitingSince = null;
-    this.#releaseSoon();
-    disk.later((error) =>
-      this.#guard(() => {
-        if (this.#abandoned) return;
-        if (error !== null) throw error;
-        turn.isSafe = true;
-        this.#flushed();
-      }),
-    );
+  /** The disk has the oldest turn that was there. */
+  #safe(effects: readonly Effect[]): void {
+    if (this.#abandoned) return;
+    this.#tell(effects);
+    if (this.#turnDue) this.#turn();
   }
 
-  /** Tells the turns that the disk has, as far as all before them are there too. */
-  #flushed(): void {
-    while (this.#atDisk[0]?.isSafe === true) {
-      const { effects } = this.#atDisk.shift() as Turn;
-      this.#tell(effects);
-    }
-    if (this.#turnDue) this.#turn();
+  #failed(error: unknown): void {
+    if (!this.#abandoned) this.#parts.onBroken(error);
   }
 
   /** Goes on with connections that had to wait for the end of a turn, after what has arrived from others. */
@@ -270,10 +251,10 @@ export class Broker {
 
   /** Answers what has waited too long for the disk, and lets producers go whose requests are not even read. See late-replies.ts. */
   #answerLate(): void {
-    const since = this.#atDisk[0]?.since ?? this.#waitingSince;
+    const since = this.#atDisk.waitingSince ?? this.#waitingSince;
     const waited = since === null ? 0 : this.#parts.clock.now().mono - since;
     if (since === null || waited < this.core.settings.replyTimeoutMs) return;
-    const told = answerWaiting(this.core, this.#atDisk, this.#connections, this.#held);
+    const told = answerWaiting(this.core, this.#atDisk.turns, this.#connections, this.#held);
     if (told > 0) this.#parts.log.warn({ event: 'broker.replies_late', replies: told, waitedMs: Math.round(waited) });
   }
 
