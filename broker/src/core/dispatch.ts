@@ -8,7 +8,7 @@ import { type Core, recordJob, recordSession } from './core.js';
 import { type Job, moveJob } from './job.js';
 import { plainBytes } from './job-view.js';
 import { FIELD_LEVELS, fitsPlainClient } from './json-measure.js';
-import { type Execution, freeSlots, type Peer, PLAIN_DECLARATION, reservationOf } from './peer.js';
+import { type Execution, freeSlots, newExecution, type Peer, PLAIN_DECLARATION, reservationOf } from './peer.js';
 import type { Lane } from './ready-lanes.js';
 
 /** Starts whatever can be started now. */
@@ -69,7 +69,7 @@ function start(core: Core, job: Job, peer: Peer): void {
   job.attempt++;
   job.dueAt = null;
   core.counters.executed++;
-  const execution = newExecution(core, job, peer);
+  const execution = executionOn(core, job, peer);
   job.execution = execution;
   execution.deadline = core.durations.add(core.now.mono + job.timeoutMs, execution.timeoutItem);
   core.executions.set(execution.executionId, execution);
@@ -80,30 +80,20 @@ function start(core: Core, job: Job, peer: Peer): void {
   sendExecute(core, execution, peer);
 }
 
-function newExecution(core: Core, job: Job, peer: Peer): Execution {
+function executionOn(core: Core, job: Job, peer: Peer): Execution {
   const { instance, generation } = core.identity;
   const executionId = `${instance}.${generation}.${(++core.nextExecution).toString(36)}`;
   const declaration = peer.tasks.get(job.task) ?? PLAIN_DECLARATION;
-  return {
+  const stored = {
     executionId,
     reservationId: reservationOf(executionId),
-    job,
     runtimeId: peer.runtimeId,
     pid: peer.pid,
     extension: peer.extension,
     idempotent: declaration.idempotent || isIdempotentOp(core, job, declaration.idempotentOps),
     startedAt: core.now.wall,
-    connection: peer,
-    started: false,
-    phase: 'running',
-    stopReason: null,
-    deadline: -1,
-    timeoutItem: { kind: 'executionTimeout', executionId },
-    awayDeadline: -1,
-    awayItem: { kind: 'executorAway', executionId },
-    awayUntil: 0,
-    waiters: [],
   };
+  return newExecution(job, stored, peer);
 }
 
 function isIdempotentOp(core: Core, job: Job, ops: readonly string[]): boolean {

@@ -11,8 +11,8 @@ export {
 } from './engine.js';
 export { framesTaken } from './frame-watch.js';
 export { JOB_STATES, type Job, type JobError, type JobState, type RawJson } from './job.js';
-export { type Execution, type Peer, reservationOf } from './peer.js';
-export { restore, type StoredExecution, type StoredState } from './recovery.js';
+export { type Execution, type Peer, reservationOf, type StoredExecution } from './peer.js';
+export { restore, type StoredState } from './recovery.js';
 export { reportUnusable } from './reports.js';
 export { newSchedule, type Schedule, type ScheduleDefinition } from './schedule.js';
 export { putSecrets } from './secret-places.js';

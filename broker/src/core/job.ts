@@ -8,6 +8,7 @@ import type { DueItem } from './turn.js';
 /** A JSON text exactly as a peer wrote it. Never parsed, never re-encoded. */
 export type RawJson = string;
 
+/** Never reordered: the journal stores a state's index, and 7 for a job of which only the id is left. */
 export const JOB_STATES = [
   'scheduled',
   'available',
@@ -17,6 +18,7 @@ export const JOB_STATES = [
   'discarded',
   'cancelled',
 ] as const;
+/** Where a job is in its life; the moves between them are {@link JOB_TRANSITIONS}. */
 export type JobState = (typeof JOB_STATES)[number];
 
 /** From which state a job may go to which: the whole machine. `executing → available` is a refusal that cost no attempt. */
@@ -56,6 +58,7 @@ export interface JobDefinition {
   readonly sessionId: string | null;
 }
 
+/** A job, unfinished or looked up. */
 export interface Job extends JobDefinition {
   /** The journal's key: rises with every job. */
   readonly seq: number;

@@ -22,19 +22,24 @@ export const PLAIN_DECLARATION: Declaration = {
   idempotentOps: [],
 };
 
-/** One run of a job. It holds its executor's slot until the executor reports or is gone, whatever became of the job. */
-export interface Execution {
+/** What the journal knows of an execution. */
+export interface StoredExecution {
   readonly executionId: string;
   readonly reservationId: string;
-  readonly job: Job;
   readonly runtimeId: string;
   readonly pid: number | null;
   /** Speaks `reelhost.1`: told about timeouts, can resume. */
   readonly extension: boolean;
   readonly idempotent: boolean;
   readonly startedAt: number;
+}
+
+/** One run of a job. It holds its executor's slot until the executor reports or is gone, whatever became of the job. */
+export interface Execution extends StoredExecution {
+  readonly job: Job;
   /** The connection it runs on; null while its executor is away. */
   connection: Peer | null;
+  /** Whether its executor said so; not durable. */
   started: boolean;
   /** `running`; `stopping` (the executor was told to stop and the job waits for its report); `detached` (the job has moved on, only the slot is held). */
   phase: 'running' | 'stopping' | 'detached';
@@ -48,6 +53,32 @@ export interface Execution {
   awayUntil: number;
   /** Requests that wait for the end of this execution. */
   waiters: Waiter[];
+}
+
+/** An execution that has not said anything: a new one, or one of the journal, whose executor has yet to come back. */
+export function newExecution(job: Job, stored: StoredExecution, connection: Peer | null): Execution {
+  const { executionId } = stored;
+  // Field by field: V8 keeps what a spread makes as a dictionary.
+  return {
+    executionId,
+    reservationId: stored.reservationId,
+    runtimeId: stored.runtimeId,
+    pid: stored.pid,
+    extension: stored.extension,
+    idempotent: stored.idempotent,
+    startedAt: stored.startedAt,
+    job,
+    connection,
+    started: false,
+    phase: 'running',
+    stopReason: null,
+    deadline: -1,
+    timeoutItem: { kind: 'executionTimeout', executionId },
+    awayDeadline: -1,
+    awayItem: { kind: 'executorAway', executionId },
+    awayUntil: 0,
+    waiters: [],
+  };
 }
 
 /** Tay asks for two ids per execution; one of ours is made of the other. */

@@ -5,7 +5,7 @@
 import { type Core, log, recordSession } from './core.js';
 import { waitForExecutor } from './handshake.js';
 import type { Job } from './job.js';
-import type { Execution } from './peer.js';
+import { newExecution, type StoredExecution } from './peer.js';
 import type { Schedule } from './schedule.js';
 import { forgetEnded, restoreSchedule } from './schedules.js';
 import type { Session } from './session.js';
@@ -14,17 +14,6 @@ import { keepLost, watchPinned } from './session-end.js';
 import { interrupt } from './settlement.js';
 import { makeReady } from './submission.js';
 import { park } from './waiting.js';
-
-/** What the journal knows of an execution that had no end when the broker ended. */
-export interface StoredExecution {
-  readonly executionId: string;
-  readonly reservationId: string;
-  readonly runtimeId: string;
-  readonly pid: number | null;
-  readonly extension: boolean;
-  readonly idempotent: boolean;
-  readonly startedAt: number;
-}
 
 /** Everything unfinished in a journal, in the order of the journal. */
 export interface StoredState {
@@ -61,30 +50,9 @@ export function restore(core: Core, stored: StoredState): void {
 }
 
 function restoreExecution(core: Core, job: Job, stored: StoredExecution | null): void {
-  const executionId = stored?.executionId ?? `lost.${job.id}`;
-  const execution: Execution = {
-    executionId,
-    reservationId: stored?.reservationId ?? '',
-    job,
-    runtimeId: stored?.runtimeId ?? '',
-    pid: stored?.pid ?? null,
-    extension: stored?.extension ?? false,
-    idempotent: stored?.idempotent ?? false,
-    startedAt: stored?.startedAt ?? core.now.wall,
-    connection: null,
-    // Not known: `started` is not durable. An executor that has it will say so when it comes back.
-    started: false,
-    phase: 'running',
-    stopReason: null,
-    deadline: -1,
-    timeoutItem: { kind: 'executionTimeout', executionId },
-    awayDeadline: -1,
-    awayItem: { kind: 'executorAway', executionId },
-    awayUntil: 0,
-    waiters: [],
-  };
+  const execution = newExecution(job, stored ?? lostExecution(core, job), null);
   job.execution = execution;
-  core.executions.set(executionId, execution);
+  core.executions.set(execution.executionId, execution);
   if (job.sessionId === null) core.executing.set(job.queue, (core.executing.get(job.queue) ?? 0) + 1);
   else {
     const session = core.sessions.get(job.sessionId);
@@ -95,6 +63,19 @@ function restoreExecution(core: Core, job: Job, stored: StoredExecution | null):
   execution.deadline = core.durations.add(core.now.mono + job.timeoutMs - elapsed, execution.timeoutItem);
   waitForExecutor(core, execution);
   log(core, 'info', 'execution.awaited', { jobId: job.id, runtimeId: execution.runtimeId });
+}
+
+/** Stands for an execution of which a damaged journal says nothing. */
+function lostExecution(core: Core, job: Job): StoredExecution {
+  return {
+    executionId: `lost.${job.id}`,
+    reservationId: '',
+    runtimeId: '',
+    pid: null,
+    extension: false,
+    idempotent: false,
+    startedAt: core.now.wall,
+  };
 }
 
 function restoreWaiting(core: Core, job: Job): void {
