@@ -30,7 +30,7 @@ export async function run(argv: string[]): Promise<number> {
     makeStateDir(options.stateDir);
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
-    createLog('error')('error', 'config.invalid', { message: error.message });
+    createLog('error')('error', 'config.invalid', { reason: error.message });
     return 78;
   }
   let unlock: () => void;
@@ -38,7 +38,7 @@ export async function run(argv: string[]): Promise<number> {
     unlock = lockStateDir(options.stateDir);
   } catch (error) {
     if (!(error instanceof AlreadyRunning)) throw error;
-    createLog('error')('error', 'already.running', { message: error.message, pid: pidOf(options.stateDir) });
+    createLog('error')('error', 'already.running', { reason: error.message, pid: pidOf(options.stateDir) });
     return 5;
   }
   const endCrashWatch = exitOnCrash('bridge');
@@ -46,7 +46,7 @@ export async function run(argv: string[]): Promise<number> {
     return await serve(options);
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
-    createLog('error')('error', 'config.invalid', { message: error.message });
+    createLog('error')('error', 'config.invalid', { reason: error.message });
     return 78;
   } finally {
     endCrashWatch();

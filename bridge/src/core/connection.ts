@@ -111,7 +111,7 @@ export function welcomed(turn: Turn, welcome: Welcome): void {
 
 /** The dial failed, or the upgrade was refused. */
 export function failed(turn: Turn, message: string, rateLimitedSec: number | null): void {
-  log(turn, 'warn', 'link.failed', { message });
+  log(turn, 'warn', 'link.failed', { reason: message });
   if (rateLimitedSec !== null) {
     trouble(turn, 'rate_limited', message);
     const waitMs = verdictOf(4429, { attempt: turn.state.attempt, random: turn.random, skewMs: null }).waitMs ?? 0;
@@ -134,7 +134,7 @@ export function closed(turn: Turn, code: number, reason: string): void {
   const attempt = isProven(link) ? 0 : turn.state.attempt;
   const verdict = verdictOf(code, { attempt, random: turn.random, skewMs: turn.state.skewMs });
   trouble(turn, verdict.trouble.code, verdict.trouble.message);
-  log(turn, 'warn', 'link.lost', { code, trouble: verdict.trouble.code, message: verdict.trouble.message });
+  log(turn, 'warn', 'link.lost', { code, trouble: verdict.trouble.code, reason: verdict.trouble.message });
   if (verdict.dropJobs) for (const job of turn.state.jobs.values()) loseJob(turn, job, verdict.trouble.code);
   goDown(turn, verdict.waitMs);
   if (verdict.trouble.code === 'superseded') brake(turn);

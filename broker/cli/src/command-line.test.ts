@@ -141,6 +141,18 @@ describe('the command line', () => {
     });
   });
 
+  it('has a `reason` in the line of every daemon that does not start', () => {
+    for (const [event, reason, ...args] of [
+      ['broker.refused', 'no folder can be made', 'broker', '--state-dir', '/proc/x'],
+      ['config.invalid', 'ws:// is not encrypted', 'bridge', '--gateway', 'ws://127.0.0.1:1'],
+      ['executor.unusable', '/nowhere/ffmpeg', 'executor', 'ffmpeg', '--ffmpeg', '/nowhere/ffmpeg'],
+    ] as const) {
+      const { code, err } = reelhost(...args);
+      const line: unknown = JSON.parse(err.trimEnd().split('\n').at(-1) ?? '');
+      expect({ code, line }).toMatchObject({ code: 78, line: { event, reason: expect.stringContaining(reason) } });
+    }
+  });
+
   it('says at once where no folder can be made', () => {
     const key = join(dir, 'key.pem');
     reelhost('device', 'init', '--out', key);

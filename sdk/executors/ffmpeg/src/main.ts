@@ -57,10 +57,14 @@ export async function run(argv: string[]): Promise<number> {
     return await serve(options, log, scratch);
   } catch (error) {
     if (error instanceof ProgramsMissing || error instanceof SandboxMissing) {
-      log.error({ event: 'executor.unusable', reason: error.name }, error.message);
+      log.error({ event: 'executor.unusable', code: error.name, reason: error.message });
       return EXIT.config;
     }
-    log.fatal({ event: 'executor.failed', error: String((error as Error).stack ?? error) }, (error as Error).message);
+    log.fatal({
+      event: 'executor.failed',
+      reason: (error as Error).message,
+      error: String((error as Error).stack ?? error),
+    });
     return EXIT.unexpected;
   } finally {
     await rm(scratch, { recursive: true, force: true });
@@ -97,7 +101,7 @@ async function serve(options: ExecutorOptions, log: Logger, scratch: string): Pr
   try {
     const search = { ffmpeg: options.ffmpeg, ffprobe: options.ffprobe, variables: process.env, nextMarker };
     const [programs] = await Promise.all([findPrograms(search), guardian.start()]);
-    for (const warning of programs.warnings) log.warn({ event: 'ffmpeg.old' }, warning);
+    for (const warning of programs.warnings) log.warn({ event: 'ffmpeg.old', reason: warning });
     const fonts = await openFontSet(scratch);
     const environment = childEnvironment({
       home: fonts.home,
@@ -110,12 +114,12 @@ async function serve(options: ExecutorOptions, log: Logger, scratch: string): Pr
       environment,
       scratch,
       nextMarker,
-      note: (mechanism, reason) => log.warn({ event: 'sandbox.not_usable', mechanism }, `${mechanism}: ${reason}`),
+      note: (mechanism, reason) => log.warn({ event: 'sandbox.not_usable', mechanism, reason }),
     });
     if (sandbox.name === 'none')
-      log.warn({ event: 'sandbox.none' }, 'no sandbox: only the argv validator protects this computer');
+      log.warn({ event: 'sandbox.none', reason: 'no sandbox: only the argv validator protects this computer' });
     else if (sandbox.network === 'open')
-      log.warn({ event: 'sandbox.network_open' }, `${sandbox.name} closes the files, but not the network`);
+      log.warn({ event: 'sandbox.network_open', reason: `${sandbox.name} closes the files, but not the network` });
     const capabilities = await probeCapabilities({
       ffmpeg: programs.ffmpeg,
       sandbox,
@@ -137,7 +141,7 @@ async function serve(options: ExecutorOptions, log: Logger, scratch: string): Pr
       programLost(program, message) {
         if (look.lost) return;
         look.lost = true;
-        log.error({ event: 'ffmpeg.lost', program }, `${program} cannot be started any more: ${message}`);
+        log.error({ event: 'ffmpeg.lost', program, reason: `${program} cannot be started any more: ${message}` });
         for (const task of TASKS) executor.removeTask(task);
       },
     };
