@@ -6,6 +6,7 @@ import { dirname } from 'node:path';
 import { makePrivateFolder } from '@reelhost/log/private-folder';
 import type { Core } from './core/index.js';
 import type { Maintenance } from './journal/maintenance.js';
+import { DamagedJournalError } from './journal/schema.js';
 import type { Logger } from './log.js';
 import type { SocketServer } from './socket/server.js';
 import type { LifeLock } from './state/life-lock.js';
@@ -28,6 +29,10 @@ export interface HousekeepingParts {
   readonly locks: LifeLock[];
   readonly journalPath: string;
   readonly walPath: string;
+  /** Writes down how far the journal's log is. */
+  readonly noteUse: () => void;
+  /** The journal is beyond use: the process must end. */
+  readonly onBroken: (error: DamagedJournalError) => void;
   readonly stateDirectory: string;
   readonly log: Logger;
   /** Runs a turn, so that what waited for the end of a degradation goes on. */
@@ -55,7 +60,8 @@ export class Housekeeping {
   start(): void {
     this.#timer = setInterval(() => void this.#round(), INTERVAL_MS);
     this.#first = setTimeout(() => void this.#round(), FIRST_ROUND_MS);
-    this.#walTimer = setInterval(() => this.#watchWal(), WAL_INTERVAL_MS);
+    this.#walTimer = setInterval(() => this.#watchJournal(), WAL_INTERVAL_MS);
+    this.#noteUse();
   }
 
   stop(): void {
@@ -78,6 +84,11 @@ export class Housekeeping {
     log.error({ event: 'broker.degraded', code, reason: message });
   }
 
+  /** Whether the journal is still the file that was opened. */
+  get journalInPlace(): boolean {
+    return inodeOf(this.#parts.journalPath) === this.#journalInode;
+  }
+
   async #round(): Promise<void> {
     try {
       this.#watchDisk();
@@ -93,7 +104,7 @@ export class Housekeeping {
 
   #watchDisk(): void {
     const { core, reserve, journalPath } = this.#parts;
-    if (inodeOf(journalPath) !== this.#journalInode) {
+    if (!this.journalInPlace) {
       this.degrade(
         'journal_error',
         `${journalPath} was removed or replaced while it was in use; start the broker anew`,
@@ -104,6 +115,24 @@ export class Housekeeping {
       // Also when nothing was written yet: who fills the disk need not be the broker.
       if (!reserve.take() || reserve.missingBytes() > 0) this.degradeForSpace();
     } else if (!this.#walTooLarge) this.#recover();
+  }
+
+  #watchJournal(): void {
+    const { journalPath, onBroken } = this.#parts;
+    if (sizeOf(journalPath) === 0) {
+      // What it had is gone. The next start sets it aside; every job that is still taken would be lost as well.
+      return onBroken(new DamagedJournalError(`${journalPath} was emptied while it was in use`));
+    }
+    this.#noteUse();
+    this.#watchWal();
+  }
+
+  #noteUse(): void {
+    try {
+      this.#parts.noteUse();
+    } catch (error) {
+      this.#parts.log.debug({ event: 'journal.mark_failed', reason: (error as Error).message });
+    }
   }
 
   /**
@@ -142,6 +171,7 @@ export class Housekeeping {
     } catch (error) {
       this.#parts.log.debug({ event: 'journal.checkpoint_failed', reason: (error as Error).message });
     }
+    this.#noteUse();
   }
 
   /** Takes new work again, if there is room for the reserve. */
@@ -228,4 +258,13 @@ export class Housekeeping {
 
 function inodeOf(path: string): number | null {
   return statSync(path, { throwIfNoEntry: false })?.ino ?? null;
+}
+
+/** Null when there is nothing, or nothing can be seen. */
+function sizeOf(path: string): number | null {
+  try {
+    return statSync(path, { throwIfNoEntry: false })?.size ?? null;
+  } catch {
+    return null;
+  }
 }

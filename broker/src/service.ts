@@ -46,6 +46,7 @@ export async function serveLocked(
   if (opened === null) return 0;
   const { journal } = opened;
   if (opened.setAside !== null) log.error({ event: 'journal.set_aside', path: opened.setAside });
+  if (opened.lost !== null) log.error({ event: 'journal.lost', path: opened.path, ...opened.lost });
   const directories = new SessionDirectories(stateDirectory);
   const core = createCore(options, opened, directories);
   let broken: (code: number) => void = () => undefined;
@@ -95,6 +96,8 @@ export async function serveLocked(
     locks,
     journalPath: opened.path,
     walPath: `${opened.path}-wal`,
+    noteUse: () => opened.mark.note(opened.instance, opened.generation),
+    onBroken,
     stateDirectory,
     log,
     planTurn: () => broker.planTurn(),
@@ -125,7 +128,9 @@ export async function serveLocked(
     housekeeping.stop();
     server.close();
     broker.abandon();
+    if (housekeeping.journalInPlace) opened.mark.remove();
     journal.close();
+    opened.mark.close();
   }
 }
 
@@ -186,7 +191,7 @@ function retentionOf({ retainHours, retainJobs, retainMib }: Settings): Retentio
 }
 
 function createCore(options: BrokerOptions, opened: OpenedJournal, directories: SessionDirectories): Core {
-  const archive = new JournalArchive(opened.journal, directories, opened.path, opened.setAside);
+  const archive = new JournalArchive(opened, directories);
   const identity = { version: ownVersion(), instance: opened.instance, generation: opened.generation };
   return newCore(options.settings, identity, archive, new SystemEntropy(), SYSTEM_CLOCK.now(), opened.nextSeq);
 }

@@ -334,7 +334,7 @@ export class CoreBench {
       findSession: (id) => this.#sessions.get(id) ?? null,
       listJobs: () => ({ jobs: [], nextCursor: null }),
       listSessions: () => ({ sessions: [], nextCursor: null }),
-      facts: () => ({ durability: 'full', bytes: 0, walBytes: 0, finished: {}, setAside: null }),
+      facts: () => ({ durability: 'full', bytes: 0, walBytes: 0, finished: {}, setAside: null, lost: null }),
       isProcessAlive: (pid) => this.alive.has(pid),
       sessionDirectory: (id) => `/sessions/${id}`,
       readOp: (args) => (JSON.parse(args) as { op?: string }).op ?? null,

@@ -42,7 +42,7 @@ function statements(): { readonly all: string[]; readonly plan: (sql: string) =>
       sessions: [session],
       tombstones: [inSession.id],
     });
-    const archive = new JournalArchive(journal, new SessionDirectories(directory), opened.path, null);
+    const archive = new JournalArchive(opened, new SessionDirectories(directory));
     archive.facts();
     archive.findJob(waiting.id);
     archive.findSession('s');

@@ -147,6 +147,7 @@ function statsText(core: Core): string {
       wal_bytes: facts.walBytes,
       jobs: jobsByState(core, facts.finished),
       set_aside: facts.setAside,
+      lost: facts.lost,
       degraded: core.degraded,
     },
     connections: core.peers.size,

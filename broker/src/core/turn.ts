@@ -79,6 +79,8 @@ export interface JournalFacts {
   readonly finished: Readonly<Record<string, number>>;
   /** The damaged journal that was set aside at this start, if any. */
   readonly setAside: string | null;
+  /** What the last run had accepted and this start did not find any more, in words, or null. */
+  readonly lost: string | null;
 }
 
 /** Finished work that is no longer in memory. Read-only; the driver answers from the journal. */

@@ -6,18 +6,21 @@ import type { SessionDirectories } from '../state/session-directories.js';
 import type { Journal } from './journal.js';
 import { sameJson } from './json-equality.js';
 import { listJobs, listSessions } from './listing.js';
+import type { OpenedJournal } from './opening.js';
 
 export class JournalArchive implements Archive {
   readonly #journal: Journal;
   readonly #directories: SessionDirectories;
   readonly #path: string;
   readonly #setAside: string | null;
+  readonly #lost: string | null;
 
-  constructor(journal: Journal, directories: SessionDirectories, path: string, setAside: string | null) {
-    this.#journal = journal;
+  constructor(opened: Pick<OpenedJournal, 'journal' | 'path' | 'setAside' | 'lost'>, directories: SessionDirectories) {
+    this.#journal = opened.journal;
     this.#directories = directories;
-    this.#path = path;
-    this.#setAside = setAside;
+    this.#path = opened.path;
+    this.#setAside = opened.setAside;
+    this.#lost = opened.lost?.reason ?? null;
   }
 
   findJob(id: string): Job | 'expired' | null {
@@ -59,6 +62,7 @@ export class JournalArchive implements Archive {
       walBytes: sizeOf(`${this.#path}-wal`),
       finished: this.#journal.census.byState(),
       setAside: this.#setAside,
+      lost: this.#lost,
     };
   }
 

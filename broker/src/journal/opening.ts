@@ -9,6 +9,7 @@ import SQLite from 'better-sqlite3';
 import type { StoredState } from '../core/index.js';
 import { type Durability, Journal } from './journal.js';
 import { DamagedJournalError } from './schema.js';
+import { type LostLog, readMark, setForeignLogAside, UseMark } from './use-mark.js';
 
 export interface OpenedJournal {
   readonly journal: Journal;
@@ -21,6 +22,9 @@ export interface OpenedJournal {
   readonly generation: number;
   /** Where the damaged journal is now, or null. */
   readonly setAside: string | null;
+  /** What the last run had accepted and is not there, or null. */
+  readonly lost: LostLog | null;
+  readonly mark: UseMark;
 }
 
 /** A link stands where the journal belongs. It is left untouched. */
@@ -55,7 +59,7 @@ export function openJournal(stateDirectory: string, durability: Durability, stam
   try {
     if (isMarkedDamaged(path)) throw new DamagedJournalError('the last run found the journal damaged');
     checkFiles(stateDirectory, path);
-    return { ...open(path, durability), setAside: null };
+    return { ...open(path, durability, stamp), setAside: null };
   } catch (error) {
     if (!isDamage(error)) throw error;
     const aside = `${path}.damaged-${stamp}`;
@@ -63,7 +67,7 @@ export function openJournal(stateDirectory: string, durability: Durability, stam
       if (statSync(path + suffix, { throwIfNoEntry: false }) !== undefined) renameSync(path + suffix, aside + suffix);
     }
     unmarkDamaged(path);
-    return { ...open(path, durability), setAside: aside };
+    return { ...open(path, durability, stamp), setAside: aside, lost: null };
   }
 }
 
@@ -98,19 +102,27 @@ function unmarkDamaged(path: string): void {
   rmSync(`${path}.damaged`, { force: true });
 }
 
-function open(path: string, durability: Durability): Omit<OpenedJournal, 'setAside'> {
+function open(path: string, durability: Durability, stamp: string): Omit<OpenedJournal, 'setAside'> {
   closeSync(openSync(path, 'a', 0o600));
+  const left = readMark(path);
+  const kept = left === null ? null : setForeignLogAside(path, left, stamp);
   let journal: Journal | undefined;
+  let mark: UseMark | undefined;
   try {
     journal = new Journal(path, durability);
+    mark = new UseMark(path);
     journal.checkSize(path);
     const state = journal.load();
     const instance = journal.meta('instance', () => randomBytes(6).toString('hex'));
-    const generation = Number(journal.meta('generation', () => '0')) + 1;
+    const found = Number(journal.meta('generation', () => '0'));
+    const reason = left === null ? null : mark.missing(left, { instance, generation: found });
+    const lost = reason === null ? null : { reason, kept };
+    const generation = found + 1;
     journal.setMeta('generation', String(generation));
-    return { journal, path, state, nextSeq: journal.nextSeq(), instance, generation };
+    return { journal, path, state, nextSeq: journal.nextSeq(), instance, generation, lost, mark };
   } catch (error) {
     journal?.close();
+    mark?.close();
     // Not to be taken for one that was emptied.
     if (statSync(path).size === 0) rmSync(path);
     throw error;
