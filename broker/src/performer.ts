@@ -19,6 +19,7 @@ import type { Connection } from './socket/connection.js';
 import type { SessionDirectories } from './state/session-directories.js';
 import type { UnreadBound } from './unread-bound.js';
 
+/** What effects are carried out with. */
 export interface PerformerParts {
   readonly core: Core;
   readonly journal: Pick<Journal, 'readArgs'>;
@@ -27,6 +28,7 @@ export interface PerformerParts {
   readonly log: Logger;
 }
 
+/** Carries out the effects of one broker's core. */
 export class Performer {
   readonly #parts: PerformerParts;
   readonly #connections: ReadonlyMap<number, Connection>;

@@ -242,6 +242,7 @@ export function refuseDegraded(
   refuse(core, peer, request, code, degraded.message, `,"reason":"${degraded.code}"`);
 }
 
+/** A line for the log, written with this turn's effects. */
 export function log(
   core: Core,
   level: 'debug' | 'info' | 'warn' | 'error',

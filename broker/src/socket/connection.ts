@@ -11,12 +11,14 @@ const PAUSE_BYTES = 1_048_576;
 /** How long an ended connection may take to read its last message. */
 const LINGER_MS = 1000;
 
+/** Limits that every connection has. */
 export interface ConnectionLimits {
   readonly maxFrameBytes: number;
   /** Bytes waiting to be read by the peer above which it is cut off. */
   readonly maxUnreadBytes: number;
 }
 
+/** A connection as the broker serves it. */
 export class Connection {
   readonly id: number;
   reader: FrameReader;
