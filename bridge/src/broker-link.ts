@@ -4,16 +4,15 @@
  *
  * Order at each connection: watch the registry → close sessions of ours that no held job owns → report the broker as connected.
  */
-import { BrokerClient, BrokerError, type JobHandle, RawJson } from '@reelhost/sdk';
+import { BrokerClient, type JobHandle, RawJson } from '@reelhost/sdk';
+import { type BrokerHealth, probeBroker, sweepSessions } from './broker-rounds.js';
 import {
   codeOf,
-  isDegraded,
   jobIdOf,
   LOST,
   outcomeOf,
   PASSING,
   recalledOutcome,
-  sessionFacts,
   submissionIdOf,
   USED,
   within,
@@ -24,8 +23,6 @@ import type { Log } from './log.js';
 
 /** The broker is asked this often whether it lives. */
 const PROBE_EVERY_MS = 3_000;
-/** A living broker answers within this time. */
-const PROBE_TIMEOUT_MS = 4_000;
 /** Pause before a request that timed out is made again. */
 const AGAIN_MS = 1_000;
 /** Requests of ours are small; what takes longer is a broker that does not answer. */
@@ -139,7 +136,9 @@ export class BrokerLink {
   /** The steps at the beginning of each connection. */
   async #greet(client: BrokerClient): Promise<void> {
     try {
-      await within(this.#sweep(client), SWEEP_TIMEOUT_MS);
+      const { owner, ownsSession, log } = this.#options;
+      const swept = await within(sweepSessions(client, owner, ownsSession), SWEEP_TIMEOUT_MS);
+      if (swept > 0) log('info', 'sessions.swept', { count: swept });
     } catch (error) {
       this.#options.log('warn', 'sweep.failed', { code: codeOf(error) });
     }
@@ -153,43 +152,14 @@ export class BrokerLink {
     if (!this.#isStopped) this.#options.emit({ kind: 'brokerLost' });
   }
 
-  /** Sessions of ours that no held job owns are remains of an earlier life: they are closed before any new work is taken. */
-  async #sweep(client: BrokerClient): Promise<void> {
-    let swept = 0;
-    let cursor: string | undefined;
-    do {
-      const page = await client.inspect('sessions', { state: 'open', limit: 500, cursor });
-      for (const session of Array.isArray(page.data) ? page.data : []) {
-        const { id, owner } = sessionFacts(session);
-        if (id === null || owner !== this.#options.owner || this.#options.ownsSession(id)) continue;
-        await client.closeSession(id, { graceMs: 0 });
-        swept += 1;
-      }
-      cursor = page.nextCursor ?? undefined;
-    } while (cursor !== undefined);
-    if (swept > 0) this.#options.log('info', 'sessions.swept', { count: swept });
-  }
-
-  /** One round trip. `full`: it lives, but cannot write its journal. */
-  async #probe(): Promise<'alive' | 'full' | 'silent'> {
-    const client = this.#client;
-    if (client === null || !client.isConnected) return 'silent';
-    try {
-      const { data } = await within(client.inspect('stats'), PROBE_TIMEOUT_MS);
-      return isDegraded(data) ? 'full' : 'alive';
-    } catch (error) {
-      return error instanceof BrokerError && !PASSING.has(error.code) ? 'alive' : 'silent';
-    }
-  }
-
   /** The proof an accept needs. A broker that fails it is taken for unfit at once, so that the rejected job is not offered again to free slots that are none. */
   async #probeFor(jobId: string, epoch: number): Promise<void> {
-    const health = await this.#probe();
+    const health = await probeBroker(this.#client);
     if (health !== 'alive') this.#unfit(health);
     this.#options.emit({ kind: 'brokerProbed', jobId, epoch, alive: health === 'alive' });
   }
 
-  #unfit(health: 'full' | 'silent'): void {
+  #unfit(health: Exclude<BrokerHealth, 'alive'>): void {
     if (!this.#isReady || this.#isStopped) return;
     this.#isReady = false;
     this.#options.emit({ kind: 'brokerWedged', isFull: health === 'full' });
@@ -199,7 +169,7 @@ export class BrokerLink {
   async #watchdog(): Promise<void> {
     if (this.#isProbing || this.#client?.isConnected !== true) return;
     this.#isProbing = true;
-    const health = await this.#probe();
+    const health = await probeBroker(this.#client);
     this.#isProbing = false;
     if (this.#isStopped || this.#client?.isConnected !== true) return;
     if (health !== 'alive') this.#unfit(health);
