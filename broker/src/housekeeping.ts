@@ -33,6 +33,8 @@ export interface HousekeepingParts {
   readonly noteUse: () => void;
   /** The journal is beyond use: the process must end. */
   readonly onBroken: (error: DamagedJournalError) => void;
+  /** The journal's file is not in its place, but its folder is: the process must end, so that the next one has a journal in its place again. */
+  readonly onMoved: () => void;
   readonly stateDirectory: string;
   readonly log: Logger;
   /** Runs a turn, so that what waited for the end of a degradation goes on. */
@@ -51,6 +53,8 @@ export class Housekeeping {
   #socketLost = false;
   readonly #locksLost = new Set<string>();
   readonly #journalInode: number | null;
+  /** How often in a row the journal was not in its place. */
+  #movedTimes = 0;
 
   constructor(parts: HousekeepingParts) {
     this.#parts = parts;
@@ -86,7 +90,11 @@ export class Housekeeping {
 
   /** Whether the journal is still the file that was opened. */
   get journalInPlace(): boolean {
-    return inodeOf(this.#parts.journalPath) === this.#journalInode;
+    try {
+      return inodeOf(this.#parts.journalPath) === this.#journalInode;
+    } catch {
+      return false;
+    }
   }
 
   async #round(): Promise<void> {
@@ -118,13 +126,20 @@ export class Housekeeping {
   }
 
   #watchJournal(): void {
-    const { journalPath, onBroken } = this.#parts;
+    const { journalPath, onBroken, onMoved } = this.#parts;
     if (sizeOf(journalPath) === 0) {
       // What it had is gone. The next start sets it aside; every job that is still taken would be lost as well.
       return onBroken(new DamagedJournalError(`${journalPath} was emptied while it was in use`));
     }
+    // Twice, because a folder that is being removed is there for a moment without its files.
+    this.#movedTimes = this.#isMoved ? this.#movedTimes + 1 : 0;
+    if (this.#movedTimes === 2) return onMoved();
     this.#noteUse();
     this.#watchWal();
+  }
+
+  get #isMoved(): boolean {
+    return !this.journalInPlace && sizeOf(this.#parts.stateDirectory) !== null;
   }
 
   #noteUse(): void {

@@ -11,6 +11,7 @@ import { type Core, newCore, restore, type Settings } from './core/index.js';
 import { SystemEntropy } from './entropy.js';
 import { Housekeeping } from './housekeeping.js';
 import { JournalArchive } from './journal/archive.js';
+import { closeJournal } from './journal/closing.js';
 import { Maintenance, type Retention } from './journal/maintenance.js';
 import { isDamage, markDamaged, type OpenedJournal, openJournal } from './journal/opening.js';
 import type { Logger } from './log.js';
@@ -98,6 +99,14 @@ export async function serveLocked(
     walPath: `${opened.path}-wal`,
     noteUse: () => opened.mark.note(opened.instance, opened.generation),
     onBroken,
+    onMoved: () => {
+      log.fatal({
+        event: 'journal.moved',
+        path: opened.path,
+        reason: 'it was removed or replaced while it was in use',
+      });
+      broken(75);
+    },
     stateDirectory,
     log,
     planTurn: () => broker.planTurn(),
@@ -128,9 +137,8 @@ export async function serveLocked(
     housekeeping.stop();
     server.close();
     broker.abandon();
-    if (housekeeping.journalInPlace) opened.mark.remove();
-    journal.close();
-    opened.mark.close();
+    const rescued = closeJournal(opened, housekeeping.journalInPlace, stampOf(new Date()));
+    if (rescued !== null) log.error({ event: 'journal.rescued', path: rescued });
   }
 }
 
@@ -158,7 +166,7 @@ async function openWithSpace(
 ): Promise<OpenedJournal | null> {
   for (let said = false; ; said = true) {
     try {
-      return openJournal(stateDirectory, options.durability, new Date().toISOString().replace(/[-:]|\.\d+/g, ''));
+      return openJournal(stateDirectory, options.durability, stampOf(new Date()));
     } catch (error) {
       if (!isLackOfSpace(error)) throw error;
       if (reserve.release()) continue;
@@ -172,6 +180,11 @@ async function openWithSpace(
       if (waited !== null) return null;
     }
   }
+}
+
+/** A time as it stands in names of files: 20260101T120000Z. */
+function stampOf(date: Date): string {
+  return date.toISOString().replace(/[-:]|\.\d+/g, '');
 }
 
 /** What may pass by itself: no space, a file held by another process, a disk that fails. Everything else is a mistake and must not be repeated. */

@@ -203,3 +203,56 @@ test('a journal that is emptied while it is in use ends the broker at once with 
     await home.remove();
   }
 });
+
+test('a journal that is removed while it is in use is written back before the broker ends with 75: nothing is lost', async () => {
+  const home = new BrokerHome();
+  try {
+    const broker = await home.start();
+    const client = await RawPeer.client(home.socket);
+    const { job_id } = await client.request('enqueue', { task: 'none', args: { text: 'x'.repeat(5000) } });
+    for (const name of readdirSync(home.stateDir).filter((each) => each.startsWith('broker.sqlite')))
+      rmSync(join(home.stateDir, name));
+    const late = await client.request('enqueue', { task: 'none', args: {} });
+    expect(await broker.exited).toBe(75);
+    expect(await broker.event('journal.rescued')).toMatchObject({ path: join(home.stateDir, 'broker.sqlite') });
+    await client.closed;
+    const second = await home.start();
+    const again = await RawPeer.client(home.socket);
+    expect((await again.request('status', { job_id })).type).toBe('status');
+    expect((await again.request('status', { job_id: late['job_id'] })).type).toBe('status');
+    await again.close();
+    const events = second.lines.map(({ event }) => event);
+    for (const event of ['journal.lost', 'journal.set_aside']) expect(events).not.toContain(event);
+    expect(await second.stop()).toBe(0);
+  } finally {
+    await home.remove();
+  }
+});
+
+test('a journal that is replaced while it is in use is kept beside the new one, and the next start says that it has another', async () => {
+  const home = new BrokerHome();
+  try {
+    const broker = await home.start();
+    const client = await RawPeer.client(home.socket);
+    const { job_id } = await client.request('enqueue', { task: 'none', args: {} });
+    const other = start(join(directory, 'other'));
+    accept(other, 1);
+    other.mark.remove();
+    close(other);
+    open = [];
+    const file = join(home.stateDir, 'broker.sqlite');
+    rmSync(file);
+    copyFileSync(join(directory, 'other', 'broker.sqlite'), file);
+    expect(await broker.exited).toBe(75);
+    const { path } = await broker.event('journal.rescued');
+    await client.closed;
+    const second = await home.start();
+    expect(await second.event('journal.lost')).toMatchObject({ reason: expect.stringContaining('another journal') });
+    const rescued = new SQLite(path as string, { readonly: true });
+    expect(rescued.prepare('SELECT count(*) FROM jobs WHERE id = ?').pluck().get(job_id)).toBe(1);
+    rescued.close();
+    expect(await second.stop()).toBe(0);
+  } finally {
+    await home.remove();
+  }
+});
