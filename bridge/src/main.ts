@@ -4,9 +4,9 @@
  * It opens no port and executes nothing. Exit codes: 0 done, 2 usage, 5 already running, 75 drain cut short by a second signal, 78 configuration.
  */
 import { randomUUID } from 'node:crypto';
-import { chmodSync, readFileSync, statSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { exitOnCrash } from '@reelhost/log';
-import { makePrivateFolder } from '@reelhost/log/private-folder';
+import { takeStateFolder } from '@reelhost/log/private-folder';
 import { openStore } from './bridge-store.js';
 import { BrokerLink } from './broker-link.js';
 import { ConfigError } from './config-error.js';
@@ -144,13 +144,8 @@ async function serve(options: BridgeOptions): Promise<number> {
 /** @throws ConfigError when the folder cannot be made ours alone. */
 function makeStateDir(stateDir: string): void {
   try {
-    makePrivateFolder(stateDir);
-    // A folder that everybody may write to (/tmp) is somebody else's: never close that.
-    if ((statSync(stateDir).mode & 0o1002) !== 0)
-      throw new ConfigError(`--state-dir: ${stateDir} is shared with others; name a folder of its own below it`);
-    chmodSync(stateDir, 0o700);
+    takeStateFolder(stateDir);
   } catch (error) {
-    if (error instanceof ConfigError) throw error;
     throw new ConfigError(`--state-dir: ${stateDir} cannot be used: ${(error as Error).message}`, error);
   }
 }

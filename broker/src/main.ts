@@ -3,10 +3,10 @@
  *
  * Exit codes: 0 stopped, 1 unexpected, 2 usage, 5 already running, 75 try again (no space, no permission), 78 bad configuration.
  */
-import { chmodSync, realpathSync, statSync } from 'node:fs';
-import { dirname, join, resolve, sep } from 'node:path';
+import { realpathSync } from 'node:fs';
+import { dirname, join, sep } from 'node:path';
 import { exitOnCrash } from '@reelhost/log';
-import { makePrivateFolder } from '@reelhost/log/private-folder';
+import { StateFolderError, takeStateFolder } from '@reelhost/log/private-folder';
 import { LinkedJournalError } from './journal/opening.js';
 import { NewerJournalError } from './journal/schema.js';
 import { createLog, type Logger } from './log.js';
@@ -14,17 +14,6 @@ import { type BrokerOptions, parseOptions } from './options.js';
 import { serveLocked } from './service.js';
 import { prepareSocketDirectory, resolveSocket, SocketPathError, type SocketPlace } from './socket/discovery.js';
 import { LifeLock, LockedError } from './state/life-lock.js';
-
-/** The state directory cannot be the broker's own. */
-class StateFolderError extends Error {
-  override readonly name = 'StateFolderError';
-  constructor(
-    readonly code: 'invalid_state_dir' | 'shared_state_dir' | 'foreign_state_dir',
-    message: string,
-  ) {
-    super(message);
-  }
-}
 
 /** Runs the broker; resolves with the exit code when it has stopped. */
 export async function run(argv: string[]): Promise<number> {
@@ -72,7 +61,7 @@ function troubleOf(error: unknown): { readonly code: string; readonly exit: numb
 
 async function serve(options: BrokerOptions, log: Logger): Promise<number> {
   const place = resolveSocket(options.socket, process.env);
-  const stateDirectory = privateStateDirectory(options.stateDir);
+  const stateDirectory = takeStateFolder(options.stateDir);
   prepareSocketDirectory(place);
   refuseSocketInState(place, stateDirectory);
   const stopRequested = stopSignal();
@@ -84,29 +73,6 @@ async function serve(options: BrokerOptions, log: Logger): Promise<number> {
     for (const lock of locks) lock.release();
     endCrashWatch();
   }
-}
-
-/** Makes it when it is missing, closes it to others. A folder that everybody may write to (/tmp) is somebody else's: never close that. */
-function privateStateDirectory(path: string): string {
-  if (path === '') throw new StateFolderError('invalid_state_dir', '--state-dir must not be empty');
-  makePrivateFolder(resolve(path));
-  const directory = realpathSync(path);
-  const { mode, uid } = statSync(directory);
-  if ((mode & 0o1002) !== 0) {
-    throw new StateFolderError(
-      'shared_state_dir',
-      `${directory} is shared with others; name a folder of its own, for instance ${join(directory, 'reelhost')}`,
-    );
-  }
-  const own = process.getuid?.() ?? uid;
-  if (uid !== own) {
-    throw new StateFolderError(
-      'foreign_state_dir',
-      `${directory} belongs to user ${uid}, the broker runs as user ${own}: run it as that user, give the folder to this one (chown ${own} ${directory}) or name another one`,
-    );
-  }
-  chmodSync(directory, 0o700);
-  return directory;
 }
 
 /** The socket must lie outside the durable directory: whoever removes one must not remove the other. */

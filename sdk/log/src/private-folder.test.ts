@@ -1,11 +1,11 @@
 /** Private folders: what is made, what is left, and that a place that takes none is named at once. */
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, mkdtempSync, realpathSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
-import { makePrivateFolder } from './private-folder.js';
+import { makePrivateFolder, takeStateFolder } from './private-folder.js';
 
-const root = mkdtempSync(join(tmpdir(), 'rh-folder-'));
+const root = realpathSync(mkdtempSync(join(tmpdir(), 'rh-folder-')));
 afterAll(() => rmSync(root, { recursive: true }));
 
 test('makes all that is missing for the owner only, and leaves what is there', () => {
@@ -33,4 +33,36 @@ test.runIf(process.platform === 'linux')('a file system that takes no folders is
   const said = "ENOENT: no folder can be made in /proc, mkdir '/proc/x'";
   expect(() => makePrivateFolder('/proc/x')).toThrow(said);
   expect(() => makePrivateFolder('/proc/x/y/z')).toThrow(said);
+});
+
+test('a state directory is closed to others when it is ours or nobody’s, and never when it is theirs', () => {
+  const folder = (name: string, mode: number, ...files: string[]): string => {
+    const path = join(root, name);
+    mkdirSync(path);
+    for (const file of files) writeFileSync(join(path, file), '');
+    chmodSync(path, mode);
+    return path;
+  };
+  const modeOf = (path: string): number => statSync(path).mode & 0o7777;
+  for (const path of [
+    folder('empty', 0o755),
+    folder('volume', 0o755, 'lost+found'),
+    folder('ours', 0o755, 'broker.sqlite', 'notes'),
+    folder('bridges', 0o750, 'bridge.status.json'),
+    folder('private', 0o700, 'notes'),
+    join(root, 'new', 'below'),
+  ]) {
+    expect(takeStateFolder(path)).toBe(path);
+    expect(modeOf(path)).toBe(0o700);
+  }
+  for (const [path, mode] of [
+    [folder('theirs', 0o755, 'notes'), 0o755],
+    [folder('groups', 0o750, 'notes'), 0o750],
+    [folder('everybodys', 0o777), 0o777],
+    [folder('sticky', 0o1755), 0o1755],
+  ] as const) {
+    expect(() => takeStateFolder(path)).toThrow(`${path} is shared with others; name a folder of its own`);
+    expect(modeOf(path)).toBe(mode);
+  }
+  expect(() => takeStateFolder('')).toThrow('--state-dir must not be empty');
 });
