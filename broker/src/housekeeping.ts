@@ -111,7 +111,7 @@ export class Housekeeping {
   }
 
   #watchDisk(): void {
-    const { core, reserve, journalPath } = this.#parts;
+    const { core, journalPath } = this.#parts;
     if (!this.journalInPlace) {
       this.degrade(
         'journal_error',
@@ -121,7 +121,8 @@ export class Housekeeping {
     }
     if (core.degraded === null) {
       // Also when nothing was written yet: who fills the disk need not be the broker.
-      if (!reserve.take() || reserve.missingBytes() > 0) this.degradeForSpace();
+      const lack = this.#lack();
+      if (lack !== null) this.degrade(lack.code, lack.message);
     } else if (!this.#walTooLarge) this.#recover();
   }
 
@@ -191,17 +192,29 @@ export class Housekeeping {
 
   /** Takes new work again, if there is room for the reserve. */
   #recover(): void {
-    const { core, reserve, log } = this.#parts;
+    const { core, log } = this.#parts;
     if (core.degraded === null) return;
     this.#shrinkWal();
-    if (!reserve.take() || reserve.missingBytes() > 0) {
-      core.degraded = { ...core.degraded, message: this.#spaceMessage() };
+    const lack = this.#lack();
+    if (lack !== null) {
+      core.degraded = { ...core.degraded, ...lack };
       return;
     }
     log.info({ event: 'broker.recovered', afterMs: Date.now() - core.degraded.since });
     core.degraded = null;
     core.dispatchWanted = true;
     this.#parts.planTurn();
+  }
+
+  /** What keeps new work out: no room for the reserve, or something else, no file descriptor say, for which it cannot be made. */
+  #lack(): { readonly code: 'disk_full' | 'journal_error'; readonly message: string } | null {
+    const { reserve } = this.#parts;
+    const held = reserve.take();
+    if (reserve.missingBytes() === 0) {
+      if (held) return null;
+      if (reserve.trouble !== null) return { code: 'journal_error', message: reserve.trouble };
+    }
+    return { code: 'disk_full', message: this.#spaceMessage() };
   }
 
   #spaceMessage(): string {

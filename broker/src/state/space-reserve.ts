@@ -13,6 +13,8 @@ export class SpaceReserve {
   readonly #bytes: number;
   /** Free space beyond the reserve below which new work would only fill the disk again. */
   readonly #marginBytes: number;
+  /** Why it could not be made, when that was not for lack of space. */
+  trouble: string | null = null;
 
   constructor(path: string, bytes: number, marginBytes: number) {
     this.#path = path;
@@ -53,9 +55,12 @@ export class SpaceReserve {
         closeSync(file);
       }
       renameSync(draft, this.#path);
+      this.trouble = null;
       return true;
-    } catch {
+    } catch (error) {
       remove(draft);
+      const { code, message } = error as NodeJS.ErrnoException;
+      this.trouble = code === 'ENOSPC' || code === 'EDQUOT' ? null : message;
       return false;
     }
   }
