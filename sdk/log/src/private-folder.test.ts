@@ -55,9 +55,11 @@ test('a state directory is closed to others when it is ours or nobody’s, and n
     expect(takeStateFolder(path)).toBe(path);
     expect(modeOf(path)).toBe(0o700);
   }
+  const read = folder('read', 0o755, 'notes');
+  expect(takeStateFolder(read)).toBe(read);
+  expect(modeOf(read)).toBe(0o755);
   for (const [path, mode] of [
-    [folder('theirs', 0o755, 'notes'), 0o755],
-    [folder('groups', 0o750, 'notes'), 0o750],
+    [folder('groups', 0o770, 'notes'), 0o770],
     [folder('everybodys', 0o777), 0o777],
     [folder('sticky', 0o1755), 0o1755],
   ] as const) {

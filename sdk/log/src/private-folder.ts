@@ -2,7 +2,8 @@
  * Folders for the owner only (0700), with the missing ones above them. Made by hand, because Node's recursive mkdir never returns below /proc, where
  * a folder cannot be made and "no such file" is the answer every time, and because it says "no such file" of a read-only file system.
  *
- * A folder is closed to others only when it is ours or nobody's: a daemon of root that is given `/` or `/etc` by mistake must not take it from everybody.
+ * A folder is closed to others only when it is ours or nobody's: a daemon of root that is given `/` or `/etc` by mistake must not take it from everybody. What
+ * is put into an open one is private all the same.
  */
 import { chmodSync, mkdirSync, readdirSync, realpathSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
@@ -19,13 +20,13 @@ export class StateFolderError extends Error {
 }
 
 /** What a daemon of ours leaves in its state directory. */
-const OURS = /^(?:broker|bridge|up)\.|^sessions$/;
+const OURS = /^(?:broker|bridge|up)\.|^(?:sessions|space-reserve)/;
 /** What a file system puts into a folder by itself. */
 const NOBODYS = 'lost+found';
 
 /**
- * Makes a state directory when it is missing, closes it to others, and answers its real path.
- * @throws StateFolderError when it is somebody else's, the error of the file system when it cannot be made
+ * Makes a state directory when it is missing, closes it to others unless it holds other things that they may read, and answers its real path.
+ * @throws StateFolderError when it is somebody else's, or others may write there; the error of the file system when it cannot be made
  */
 export function takeStateFolder(path: string): string {
   if (path === '') throw new StateFolderError('invalid_state_dir', '--state-dir must not be empty');
@@ -41,8 +42,8 @@ export function takeStateFolder(path: string): string {
     );
   }
   if ((mode & 0o077) === 0) return folder;
-  if (isOthers(folder)) throw shared(folder);
-  chmodSync(folder, 0o700);
+  if (!isOthers(folder)) chmodSync(folder, 0o700);
+  else if ((mode & 0o020) !== 0) throw shared(folder);
   return folder;
 }
 
