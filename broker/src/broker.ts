@@ -186,11 +186,8 @@ export class Broker {
   #turn(): void {
     this.#turnPlanned = false;
     if (this.#abandoned) return;
-    if (this.#mustWait) {
-      // Planned while the last turn was told, and overtaken by the one that was due.
-      this.#turnDue = true;
-      return;
-    }
+    // Planned while the last turn was told, and overtaken by the one that was due.
+    if (this.#mustWait) return this.planTurn();
     this.#turnDue = false;
     const { core } = this;
     endTurn(core);

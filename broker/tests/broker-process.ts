@@ -1,6 +1,6 @@
 /** Starts the built broker as a process of its own, in a directory of its own, and ends it. */
 import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -94,6 +94,12 @@ export class BrokerProcess {
         resolve(code);
       });
     });
+  }
+
+  /** Memory it holds at the moment. */
+  get residentBytes(): number {
+    const line = /^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${this.pid}/status`, 'utf8'));
+    return Number(line?.[1] ?? 0) * 1024;
   }
 
   get pid(): number {

@@ -1,5 +1,4 @@
 /** Peers that mean harm or have gone mad: only they suffer. */
-import { readFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -18,11 +17,6 @@ afterAll(async () => {
   await good.close();
   await home.remove();
 });
-
-function residentBytes(): number {
-  const line = /^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${broker.pid}/status`, 'utf8'));
-  return Number(line?.[1] ?? 0) * 1024;
-}
 
 /** The longest of some round trips of the peer that behaves, in ms. */
 async function worstRoundTrip(times = 20): Promise<number> {
@@ -62,16 +56,16 @@ test('500 connections that say nothing, with 128 file descriptors: whoever is in
 }, 60_000);
 
 test('an announced length costs no memory before its bytes come', async () => {
-  const before = residentBytes();
+  const before = broker.residentBytes;
   const peers = await Promise.all(Array.from({ length: 40 }, () => RawPeer.connect(home.socket)));
   for (const peer of peers) peer.socket.write(Buffer.from([0, 15, 255, 255, 0x7b]));
   expect(await worstRoundTrip()).toBeLessThan(2000);
-  expect(residentBytes() - before).toBeLessThan(30_000_000);
+  expect(broker.residentBytes - before).toBeLessThan(30_000_000);
   for (const peer of peers) await peer.close();
 });
 
 test('a peer that asks and never reads is paused, then cut off; the broker keeps its memory and its manners', async () => {
-  const before = residentBytes();
+  const before = broker.residentBytes;
   const deaf = await RawPeer.client(home.socket, { runtime_id: 'deaf' });
   deaf.socket.pause();
   const job = await good.request('enqueue', { task: 'none', args: { text: 'x'.repeat(200_000) } });
@@ -79,7 +73,7 @@ test('a peer that asks and never reads is paused, then cut off; the broker keeps
   const many = Buffer.concat(Array.from({ length: 2000 }, () => ask));
   deaf.socket.write(many);
   expect(await worstRoundTrip()).toBeLessThan(3000);
-  expect(residentBytes() - before).toBeLessThan(200_000_000);
+  expect(broker.residentBytes - before).toBeLessThan(200_000_000);
   await deaf.close();
 });
 

@@ -1,5 +1,4 @@
 /** What all connections leave in the broker's memory together is bounded: who is stuck pays for it, and nobody else. */
-import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { BrokerHome, type BrokerProcess } from './broker-process.js';
 import { frame, RawPeer } from './raw-peer.js';
@@ -18,11 +17,6 @@ afterAll(async () => {
   await home.remove();
 });
 
-function residentBytes(): number {
-  const line = /^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${broker.pid}/status`, 'utf8'));
-  return Number(line?.[1] ?? 0) * 1024;
-}
-
 const peers = (count: number): Promise<RawPeer[]> =>
   Promise.all(Array.from({ length: count }, (_, n) => RawPeer.client(home.socket, { runtime_id: `mad-${n}` })));
 
@@ -40,7 +34,7 @@ function begin(peer: RawPeer, bytes: number): Promise<void> {
 const answers = async (peer: RawPeer): Promise<boolean> => (await peer.request('heartbeat')).type === 'heartbeat_ok';
 
 test('unfinished frames of many: the ones begun first are ended and told so, neither the last ones nor who holds little, large requests are served meanwhile', async () => {
-  const before = residentBytes();
+  const before = broker.residentBytes;
   const little = await RawPeer.client(home.socket, { runtime_id: 'little' });
   const late = frame(JSON.stringify({ version: 1, type: 'heartbeat', request_id: 'late' }));
   little.socket.write(late.subarray(0, 9));
@@ -60,7 +54,7 @@ test('unfinished frames of many: the ones begun first are ended and told so, nei
     const text = 'x'.repeat(n % 8 === 7 ? 4 * MIB : 10);
     expect((await good.request('enqueue', { task: 'none', args: { text } })).type).toBe('enqueued');
     worst = Math.max(worst, performance.now() - since);
-    largest = Math.max(largest, residentBytes());
+    largest = Math.max(largest, broker.residentBytes);
   }
   // 32 MiB hold four of these frames.
   for (const peer of mad.slice(0, -4)) {
@@ -76,7 +70,7 @@ test('unfinished frames of many: the ones begun first are ended and told so, nei
 }, 30_000);
 
 test('answers that many do not read: some are cut off, the others read all of theirs', async () => {
-  const before = residentBytes();
+  const before = broker.residentBytes;
   const { job_id } = await good.request('enqueue', { task: 'none', args: { text: 'x'.repeat(4 * MIB) } });
   const deaf = await peers(20);
   for (const peer of deaf) {
@@ -85,7 +79,7 @@ test('answers that many do not read: some are cut off, the others read all of th
     expect(await answers(good)).toBe(true);
   }
   expect(await broker.event('peer.cut_off')).toMatchObject({ reason: 'unread_total' });
-  expect(residentBytes() - before).toBeLessThan(250 * MIB);
+  expect(broker.residentBytes - before).toBeLessThan(250 * MIB);
   let served = 0;
   for (const peer of deaf) {
     peer.socket.resume();

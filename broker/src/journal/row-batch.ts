@@ -7,7 +7,7 @@ import type { Database, Statement } from 'better-sqlite3';
 /** Rows per statement. */
 const ROWS = 8;
 
-export type Value = string | number | null;
+type Value = string | number | null;
 
 export class RowBatch {
   readonly #columns: number;

@@ -72,6 +72,14 @@ async function readAll(fd: number): Promise<string> {
   return Buffer.concat(chunks).toString();
 }
 
+/** Reads nothing before the child has said that it lives, then lets it end, and answers all that it wrote. */
+async function linesAtTheEnd(child: ChildProcess, reading: number): Promise<Line[]> {
+  await told(child, 'lives');
+  const reads = readAll(reading);
+  child.send('end');
+  return linesOf(await reads);
+}
+
 const numbersIn = (lines: Line[]): number[] =>
   lines.filter((line) => line.event === 'tick').map((line) => line.n ?? -1);
 const upTo = (count: number): number[] => Array.from({ length: count }, (_, n) => n);
@@ -89,10 +97,7 @@ describe('the log of a process', () => {
       writing,
     );
     closeSync(writing);
-    await told(child, 'lives');
-    const reads = readAll(reading);
-    child.send('end');
-    const lines = linesOf(await reads);
+    const lines = await linesAtTheEnd(child, reading);
     expect(numbersIn(lines)).toEqual(upTo(2000));
     expect(lines).toHaveLength(2000);
   });
@@ -201,10 +206,7 @@ describe('the log of a process', () => {
       writing,
     );
     closeSync(writing);
-    await told(child, 'lives');
-    const reads = readAll(reading);
-    child.send('end');
-    expect(numbersIn(linesOf(await reads))).toEqual(upTo(2000));
+    expect(numbersIn(await linesAtTheEnd(child, reading))).toEqual(upTo(2000));
   });
 });
 
