@@ -136,7 +136,7 @@ export class Housekeeping {
     this.#movedTimes = this.#isMoved ? this.#movedTimes + 1 : 0;
     if (this.#movedTimes === 2) return onMoved();
     this.#noteUse();
-    this.#watchWal();
+    this.watchWal();
   }
 
   get #isMoved(): boolean {
@@ -155,7 +155,7 @@ export class Housekeeping {
    * A WAL that cannot shrink, because another process reads an old state, ends the taking of new work; what runs may still end. It goes on by itself
    * as soon as the reader is gone.
    */
-  #watchWal(): void {
+  watchWal(): void {
     try {
       const large = this.#walIsTooLarge();
       if (large && !this.#walTooLarge) {

@@ -124,6 +124,7 @@ export async function serveLocked(
     const swept = directories.sweep((id) => core.sessions.has(id), `${core.identity.generation}`);
     if (swept.directories > 0) log.info({ event: 'sessions.swept', directories: swept.directories });
     await server.listen();
+    journal.onGrown = () => housekeeping.watchWal();
     housekeeping.start();
     logReady(log, options, place, stateDirectory, core, opened);
     const ended = await Promise.race([stopRequested, brokenDown]);

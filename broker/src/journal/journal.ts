@@ -21,10 +21,15 @@ export type Durability = 'full' | 'normal';
 const BUSY_TIMEOUT_MS = 10_000;
 /** Pages of WAL after which SQLite moves them into the file; 4 KiB each. */
 const CHECKPOINT_PAGES = 2000;
+/** Arguments and results written after which somebody should look at the log. */
+const GROWN_BYTES = 1_048_576;
 /** What is left of the WAL file after a checkpoint. */
 const WAL_LIMIT_BYTES = 16_777_216;
 
 export class Journal {
+  /** Called after a commit when so much was written since the last call that the log may have grown beyond its bound. */
+  onGrown: () => void = () => undefined;
+  #written = 0;
   readonly durability: Durability;
   readonly database: Database;
   readonly census: Census;
@@ -110,6 +115,11 @@ export class Journal {
     }
     this.#frontier.committed();
     this.census.written(records.jobs);
+    for (const job of records.jobs) this.#written += job.argsBytes + job.resultBytes;
+    if (this.#written > GROWN_BYTES) {
+      this.#written = 0;
+      this.onGrown();
+    }
     this.census.buried(buried);
   }
 
